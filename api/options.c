@@ -5,14 +5,16 @@
  * to it, but the first one discards the values of the file and the environment. */
 #include "api/options.h"
 
+#include "api/nearest.h"
+#include "api/settings_file.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CONFIG_FILE     "/etc/sonde.conf"
-#define CONFIG_MAX_LINE 1024
-#define MAX_OPTIONS     64
+#define CONFIG_FILE "/etc/sonde.conf"
+#define MAX_OPTIONS 64
 
 struct reading {
     const struct sonde_options *options;
@@ -106,15 +108,6 @@ static const struct sonde_option *find(const struct sonde_options *options, cons
     return NULL;
 }
 
-static char *trim(char *text) {
-    while (isspace((unsigned char)*text))
-        text++;
-    char *end = text + strlen(text);
-    while (end > text && isspace((unsigned char)end[-1]))
-        *--end = 0;
-    return text;
-}
-
 /* Copies a value of the file. Copies are never freed, because the settings live as long as the
  * process; the list keeps them reachable for leak checkers. */
 static const char *dup_value(const char *value) {
@@ -132,39 +125,45 @@ static const char *dup_value(const char *value) {
     return copy->text;
 }
 
-/* Reads one line of the settings file. All programs share the file, so unknown names may belong to
- * another one and are ignored. */
-static sonde_err read_line(struct reading *reading, char *line, int number) {
-    char place[32];
-    line[strcspn(line, "#\n")] = 0;
-    char *name = trim(line);
-    if (*name == 0)
-        return SONDE_OK;
-    char *equals = strchr(name, '=');
-    if (!equals)
-        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
-                          "settings file, line %d: write `name = value`", number);
-    *equals = 0;
-    name = trim(name);
-    const struct sonde_option *option = find(reading->options, name, strlen(name));
-    if (!option || !option->environment)
-        return SONDE_OK;
-    snprintf(place, sizeof place, "settings file, line %d: ", number);
-    const char *value = dup_value(trim(equals + 1));
-    if (!value)
-        return sonde_fail(reading->diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    return set_value(reading, option, place, value);
+/* For sonde_settings_read: `names` are those of the options that `table` points to. */
+struct file_settings {
+    struct reading *reading;
+    const struct sonde_option *table[MAX_OPTIONS];
+    const char *names[MAX_OPTIONS];
+    size_t count;
+};
+
+static sonde_err set_from_file(void *context, size_t name, const char *place, const char *value) {
+    struct file_settings *settings = context;
+    const char *copy = dup_value(value);
+    if (!copy)
+        return sonde_fail(settings->reading->diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    return set_value(settings->reading, settings->table[name], place, copy);
+}
+
+/* Only what has an environment variable can be set in the file. */
+static void list_settings(struct file_settings *settings, const struct sonde_options *options) {
+    for (size_t i = 0; i < options->count && settings->count < MAX_OPTIONS; i++) {
+        if (!options->table[i].environment)
+            continue;
+        settings->table[settings->count] = &options->table[i];
+        settings->names[settings->count++] = options->table[i].name;
+    }
 }
 
 static sonde_err read_file(struct reading *reading) {
-    const char *named = getenv("SONDE_CONFIG");
-    FILE *file = fopen(named ? named : CONFIG_FILE, "re");
+    const char *named = getenv("SONDE_CONFIG"), *path = named ? named : CONFIG_FILE;
+    struct file_settings settings = {.reading = reading};
+    char program[32];
+    FILE *file = fopen(path, "re");
     if (!file)
         return named ? sonde_fail_os(reading->diag, errno, "cannot read SONDE_CONFIG") : SONDE_OK;
-    char line[CONFIG_MAX_LINE];
-    sonde_err err = SONDE_OK;
-    for (int number = 1; !err && fgets(line, sizeof line, file); number++)
-        err = read_line(reading, line, number);
+    list_settings(&settings, reading->options);
+    snprintf(program, sizeof program, "%.*s", (int)strcspn(reading->options->usage, " "),
+             reading->options->usage);
+    const struct sonde_settings_reader reader = {program, settings.names, settings.count,
+                                                 set_from_file, &settings};
+    sonde_err err = sonde_settings_read(file, path, &reader, reading->diag);
     fclose(file);
     return err;
 }
@@ -198,6 +197,20 @@ static sonde_err set_from_flag(struct reading *reading, const struct sonde_optio
     return set_value(reading, option, "--", value);
 }
 
+static sonde_err unknown_flag(struct reading *reading, const char *word) {
+    const char *names[MAX_OPTIONS + 2] = {"help", "version"}, *nearest = NULL;
+    char name[64];
+    size_t count = 2;
+    for (size_t i = 0; i < reading->options->count && i < MAX_OPTIONS; i++)
+        names[count++] = reading->options->table[i].name;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    if (word[1] == '-')
+        nearest = sonde_nearest(name, names, count);
+    return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "unknown option %.64s; %s%s%s", word,
+                      nearest ? "did you mean --" : "see --help", nearest ? nearest : "",
+                      nearest ? "?" : "");
+}
+
 /* Reads the flag argv[i] and sets *used to the number of its words. */
 static sonde_err read_one_flag(struct reading *reading, int argc, char **argv, int i, int *used) {
     const char *word = argv[i];
@@ -206,8 +219,7 @@ static sonde_err read_one_flag(struct reading *reading, int argc, char **argv, i
     size_t len = is_long ? strcspn(name, "=") : 1;
     const struct sonde_option *option = find(reading->options, name, len);
     if (!option || (is_long && len == 1))
-        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "unknown option %.64s; see --help",
-                          word);
+        return unknown_flag(reading, word);
     const char *attached = name[len] == '='        ? name + len + 1
                            : (!is_long && name[1]) ? name + 1
                                                    : NULL;
@@ -247,6 +259,8 @@ static sonde_err read_flags(struct reading *reading, bool stop_at_plain, int *ar
         }
         if (asks_for(argv[i], "--version", "-V")) {
             printf("%s\n", SONDE_VERSION);
+            if (reading->options->version)
+                printf("%s\n", reading->options->version);
             return SONDE_CANCELLED;
         }
         sonde_err err = read_one_flag(reading, *argc, argv, i, &used);
@@ -272,6 +286,8 @@ void sonde_options_help(const struct sonde_options *options, FILE *out) {
     for (size_t i = 0; i < options->count; i++) {
         const struct sonde_option *option = &options->table[i];
         char left[64];
+        if (!option->help)
+            continue;
         snprintf(left, sizeof left, "%c%c %s--%s%s%s", option->letter ? '-' : ' ',
                  option->letter ? option->letter : ' ', option->letter ? "" : " ", option->name,
                  option->argument ? " " : "", option->argument ? option->argument : "");

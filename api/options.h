@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Settings of a program or a verb, from one table that also prints --help. A flag overrides the
- * environment (SONDE_*), which overrides the settings file (SONDE_CONFIG or /etc/sonde.conf, lines
- * `name = value`, '#' comments), which overrides the default.
+ * environment (SONDE_*), which overrides the settings file (SONDE_CONFIG or /etc/sonde.conf; see
+ * api/settings_file.h), which overrides the default. An option without an environment variable can
+ * only be set by its flag.
  *
  *     static const struct sonde_option options[] = {
  *         {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT,
@@ -20,7 +21,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define SONDE_OPTION_MAX_LIST 16
+#define SONDE_OPTION_MAX_LIST 100
 
 enum sonde_option_kind {
     SONDE_OPTION_FLAG,    /* bool; in the environment and the file 1, true, yes, on, 0, ... */
@@ -43,7 +44,7 @@ struct sonde_option {
     enum sonde_option_kind kind;
     size_t offset;    /* of the field in the settings struct */
     double low, high; /* of NUMBER and DECIMAL */
-    const char *help;
+    const char *help; /* NULL: accepted, but not listed by --help and completions */
 };
 
 /* A program or a verb. */
@@ -51,6 +52,7 @@ struct sonde_options {
     const char *usage;    /* "sonded [--socket PATH] ..." */
     const char *about;    /* one or two sentences */
     const char *examples; /* lines for the end of --help; NULL = none */
+    const char *version;  /* second line of --version; NULL = none */
     const struct sonde_option *table;
     size_t count;
 };

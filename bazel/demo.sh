@@ -74,8 +74,8 @@ fi
 if [ -n "$pictures" ]; then
     echo "profiling the demo server three times for $seconds s ..." >&2
     sonde() { "$bin/clients/cli/sonde" "$@" --service "$service"; }
-    sonde record demo -d "$seconds" -F 999 --merge-threads --title "CPU time" -o "$pictures/cpu.svg"
-    sonde record demo -d "$seconds" --mode off-cpu --merge-threads --title "Time blocked" -o "$pictures/waits.svg"
+    sonde record demo -d "$seconds" -F 999 --title "CPU time" -o "$pictures/cpu.svg"
+    sonde record demo -d "$seconds" --mode off-cpu --title "Time blocked" -o "$pictures/waits.svg"
     sonde heap on demo --sample 32768 >/dev/null
     sleep "$seconds"
     sonde heap dump demo -o "$pictures/memory.svg"

@@ -10,12 +10,13 @@ build_packages=(
     gcc g++ git curl python3 clang llvm bpftool libbpf-dev
     binutils-dev libcurl4-openssl-dev libdw-dev libelf-dev libgrpc-dev libh2o-evloop-dev libiberty-dev libisal-dev libjansson-dev libjemalloc-dev
     liblzma-dev libnanopb-dev libpcre2-dev libprotobuf-c-dev libseccomp-dev libsqlite3-dev libssl-dev libunwind-dev libzstd-dev nanopb pkg-config
-    protobuf-c-compiler protobuf-compiler zlib1g-dev
+    protobuf-c-compiler protobuf-compiler systemtap-sdt-dev zlib1g-dev
 )
 test_packages=(
     chromium chromium-driver clang-format clickhouse-server haproxy wrk libclang-rt-14-dev lld golang-go google-perftools
-    libgoogle-perftools-dev graphviz libjemalloc2 musl-tools libmimalloc2.0 linux-perf nodejs python3-grpcio python3-protobuf python3-selenium
-    redis-server redis-tools librsvg2-bin xz-utils binutils nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 varnish fish zsh
+    libgoogle-perftools-dev libgrpc++-dev libprotobuf-dev graphviz libjemalloc2 musl-tools libmimalloc2.0 linux-perf nodejs prometheus
+    protobuf-compiler-grpc python3-grpcio python3-protobuf python3-selenium redis-server redis-tools librsvg2-bin xz-utils binutils
+    nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 varnish fish zsh
 )
 
 missing() {
@@ -35,16 +36,17 @@ install_packages() {
     $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# Installs two npm packages for the test of the Node client, outside the source tree. Without npm or a registry that test
-# is skipped.
+# Installs npm packages outside the source tree: two for the test of the Node client, and Firefox Profiler's own reader of
+# profiles, which wants a newer Node than Debian's in package.json, but runs with it. Without npm or a registry these tests
+# are skipped.
 install_node_modules() {
     local folder="${XDG_CACHE_HOME:-$HOME/.cache}/sonde/node"
-    [ -d "$folder/node_modules/@grpc/proto-loader" ] && return
+    [ -d "$folder/node_modules/@grpc/proto-loader" ] && [ -d "$folder/node_modules/@firefox-devtools/profiler-cli" ] && return
     command -v npm >/dev/null || return 0
     mkdir -p "$folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" \
-        @grpc/grpc-js@1 @grpc/proto-loader@0.8 >&2 ||
-        echo "npm could not install the Node client's packages: its test will be skipped" >&2
+        @grpc/grpc-js@1 @grpc/proto-loader@0.8 @firefox-devtools/profiler-cli@0.10 >&2 ||
+        echo "npm could not install packages for tests: node_test and firefox_test will be skipped" >&2
 }
 
 wanted=("${build_packages[@]}")

@@ -5,10 +5,16 @@
                                                 service/host -> service/unwind
                            -> service/store -> api
             service/recording -> service/engine, service/store
+            service/export -> service/recording, service/http, service/rpc/outgoing
 
 Every package takes its default_visibility from here, so that a new dependency between layers is a change of this file."""
 
 _TESTS = ["//tests:__subpackages__"]
+
+# sonded and sonde-history, and their parts.
+_PROGRAMS = ["//service:__pkg__", "//service/programs:__pkg__"]
+
+PROGRAMS = _PROGRAMS + _TESTS
 
 # api and proto, which everything uses.
 EVERYBODY = ["//visibility:public"]
@@ -17,7 +23,7 @@ EVERYBODY = ["//visibility:public"]
 GUEST = ["//service/guest:__subpackages__", "//service/engine:__subpackages__"] + _TESTS
 
 # Sampling from outside. service/rpc reads the list of rights, service/recording the processes' CPU time.
-HOST = ["//service/host:__subpackages__", "//service/recording:__subpackages__", "//service/engine:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+HOST = ["//service/host:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/engine:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__", "//service/host:__subpackages__", "//service/guest:__subpackages__"] + _TESTS
 
@@ -27,17 +33,23 @@ ELF = ["//service:__subpackages__"] + _TESTS
 # Targets' identities and rights.
 PROCESS = ["//service:__subpackages__"] + _TESTS
 
-SYMBOL = ["//service/symbol:__subpackages__", "//service/engine:__subpackages__", "//service:__pkg__"] + _TESTS
+SYMBOL = ["//service/symbol:__subpackages__", "//service/engine:__subpackages__"] + _PROGRAMS + _TESTS
 
-ENGINE = ["//service/engine:__subpackages__", "//service/recording:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+ENGINE = ["//service/engine:__subpackages__", "//service/function_times:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 # History on disk, and the recorder's messages to it.
-STORE = ["//service/store:__subpackages__", "//service/recording:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+STORE = ["//service/store:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
+
+# libcurl.
+HTTP = ["//service/http:__subpackages__", "//service/store:__subpackages__", "//service/export:__subpackages__"] + _TESTS
+
+# What sends recorded profiles to other systems.
+EXPORT = ["//service/export:__subpackages__"] + _PROGRAMS + _TESTS
 
 # What ties the engine's recorder to a store.
-RECORDING = ["//service/recording:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+RECORDING = ["//service/recording:__subpackages__", "//service/function_times:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
-RPC = ["//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+RPC = ["//service/rpc:__subpackages__", "//service/export:__subpackages__"] + _PROGRAMS + _TESTS
 
 C_CLIENT = ["//clients:__subpackages__", "//gateway:__subpackages__"] + _TESTS
 

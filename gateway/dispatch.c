@@ -5,7 +5,9 @@
  * ensures that an unauthenticated client learns nothing and that a refused request starts nothing.
  */
 #include "gateway/gateway.h"
+#include "gateway/parameters.h"
 #include "gateway/reply/reply.h"
+#include "gateway/request/formats.h"
 #include "gateway/request/host.h"
 #include "gateway/routes.h"
 
@@ -128,7 +130,7 @@ static bool check_size(struct request_context *context) {
     if ((context->route->flags & ROUTE_LARGE_BODY) || body.len <= SMALL_BODY)
         return true;
     reply_status(context->request, context->family, 413, "TOO_LARGE",
-                 "the request body is larger than 1048576 bytes");
+                 "the request body is larger than 1048576 bytes, the limit of this path");
     return false;
 }
 
@@ -263,22 +265,38 @@ static bool redirect(struct request_context *context) {
     return true;
 }
 
+/* A path that would exist without its extension is answered with those that there are. */
+static void refuse_path(struct request_context *context) {
+    char quoted[QUERY_QUOTED_SIZE];
+    struct sonde_slice extension;
+    struct sonde_buf text = {0};
+    if (!route_find_extended(context->path.rest, &extension)) {
+        reply_no_path(context->request, context->family);
+        return;
+    }
+    sonde_buf_printf(&text, "path not found: \"%s\" is not the extension of a format; use one of ",
+                     query_quote(extension, quoted));
+    format_append_extensions(&text, FORMATS_CPU | FORMATS_ALLOCATIONS | FORMATS_HEAP);
+    reply_status(context->request, context->family, 404, "NOT_FOUND", text.data);
+    sonde_buf_finish(&text);
+}
+
 static void dispatch(struct request_context *context, bool is_good_prefix) {
     struct sonde_diag diag = {0};
     if (!check_host(context) || !check_access(context))
         return;
     if (!context->route) {
         if (!redirect(context))
-            reply_no_path(context->request, context->family);
+            refuse_path(context);
         return;
     }
     if (!check_method(context) || !check_scope(context) || !check_size(context) ||
         !check_site(context))
         return;
-    sonde_err err = SONDE_OK;
-    if (!is_good_prefix)
+    sonde_err err = parameters_check(context->route, &context->query, &diag);
+    if (!err && !is_good_prefix)
         err = no_such_target(&diag, prefix_name(&context->path));
-    else if (!(context->route->flags & ROUTE_NO_TARGET))
+    if (!err && !(context->route->flags & ROUTE_NO_TARGET))
         err = choose_target(context, &diag);
     if (err)
         reply_error(context->request, context->family, err, &diag);
@@ -286,10 +304,21 @@ static void dispatch(struct request_context *context, bool is_good_prefix) {
         context->route->handle(context);
 }
 
+/* The route of the path, or of what precedes the extension of a format. */
+static const struct route *find_route(struct request_context *context) {
+    struct sonde_slice extension;
+    const struct route *route = route_find(context->path.rest);
+    if (route)
+        return route;
+    route = route_find_extended(context->path.rest, &extension);
+    context->extension = route ? format_of_extension(extension) : NULL;
+    return context->extension ? route : NULL;
+}
+
 void gateway_on_request(void *gateway, struct http_request *request) {
     struct request_context context = {.gateway = gateway, .request = request};
     bool is_good_prefix = path_split(http_request_path(request), &context.path);
-    context.route = route_find(context.path.rest);
+    context.route = find_route(&context);
     context.family = context.route ? context.route->family : route_family(context.path.rest);
     context.headers = (struct negotiate_headers){
         .accept = http_request_header(request, "accept"),

@@ -13,6 +13,7 @@
 #include "gateway/request/query.h"
 
 struct client;
+struct sonde_format_info;
 
 struct gateway {
     struct http_server *server;
@@ -80,6 +81,7 @@ struct request_context {
     const struct route *route;
     enum family family;
     struct path_parts path;
+    const struct sonde_format_info *extension; /* that the path ends with; NULL = none */
     struct query query;
     struct target_choice target;
     struct negotiate_headers headers;

@@ -64,7 +64,7 @@ void handle_index(const struct request_context *context);
 void handle_style(const struct request_context *context);
 void handle_openapi(const struct request_context *context);
 /* iox_allocs.c */
-void handle_allocs(const struct request_context *context);
+void handle_allocs(const struct request_context *context); /* delta_heap if setup->seconds is 0 */
 /* julia_cpu.c */
 void handle_julia_profile(const struct request_context *context);
 void handle_julia_start(const struct request_context *context);
@@ -75,14 +75,21 @@ void handle_julia_allocs(const struct request_context *context);
 void handle_julia_allocs_start(const struct request_context *context);
 void handle_julia_allocs_stop(const struct request_context *context);
 void handle_heap_snapshot(const struct request_context *context);
-/* metrics.c */
-void handle_metrics(const struct request_context *context);
 /* pprof_cmdline.c */
 void handle_cmdline(const struct request_context *context);
 /* pprof_cpu.c */
 void handle_profile(const struct request_context *context);
 /* pprof_heap.c */
 void handle_heap_profile(const struct request_context *context);
+/* pprof_threads.c */
+void handle_goroutine(const struct request_context *context);
+void handle_threadcreate(const struct request_context *context);
+/* pprof_waits.c */
+void handle_waits(const struct request_context *context);
+/* prometheus/discovery.c */
+void handle_discovery(const struct request_context *context);
+/* prometheus/metrics.c */
+void handle_metrics(const struct request_context *context);
 /* pprof_symbol.c */
 void handle_symbol(const struct request_context *context);
 /* tikv_heap.c */

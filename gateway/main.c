@@ -185,15 +185,14 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
     sonde_err err = http_server_create(&http, &gateway->server, diag);
     if (err)
         return err;
-    if (http_server_is_open(gateway->server) && !settings->insecure && !gateway->tokens &&
-        !settings->tls_client_ca) {
-        http_server_destroy(gateway->server);
-        return sonde_fail(
-            diag, SONDE_INVALID_ARGUMENT,
-            "other machines could reach that address: give --token-file, or --tls-cert, --tls-key "
-            "and --tls-client-ca, or --insecure to allow unauthenticated access");
-    }
-    return SONDE_OK;
+    const char *open = http_server_open_address(gateway->server);
+    if (!open || settings->insecure || gateway->tokens || settings->tls_client_ca)
+        return SONDE_OK;
+    http_server_destroy(gateway->server);
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "other machines can reach %.64s: give --token-file, or --tls-cert, --tls-key "
+                      "and --tls-client-ca, or --insecure to allow unauthenticated access",
+                      open);
 }
 
 static sonde_err start_client(const struct settings *settings, struct gateway *gateway,

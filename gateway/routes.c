@@ -8,9 +8,11 @@
 
 #define BOTH (METHOD_GET | METHOD_POST)
 
-#define CPU_FILE    "attachment; filename=\"cpu_profile\""
-#define HEAP_FILE   "attachment; filename=\"profile\""
-#define ALLOCS_FILE "attachment; filename=\"allocs_profile\""
+#define THREADS_FILE "attachment; filename=\"threads\""
+#define WAITS_FILE   "attachment; filename=\"waits\""
+#define CPU_FILE     "attachment; filename=\"cpu_profile\""
+#define HEAP_FILE    "attachment; filename=\"profile\""
+#define ALLOCS_FILE  "attachment; filename=\"allocs_profile\""
 
 static const struct profile_setup debug_pprof = {10, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
                                                  PROFILE_NEGOTIATES, FORMATS_CPU, CPU_FILE};
@@ -22,11 +24,19 @@ static const struct profile_setup julia = {10, SONDE__V1__FORMAT__PPROF, PROFILE
                                            FORMATS_CPU, NULL};
 static const struct profile_setup allocs = {30, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
                                             PROFILE_NEGOTIATES, FORMATS_ALLOCATIONS, ALLOCS_FILE};
+static const struct profile_setup delta_heap = {0, SONDE__V1__FORMAT__PPROF, 0, FORMATS_ALLOCATIONS,
+                                                ALLOCS_FILE};
+static const struct profile_setup threads = {0, SONDE__V1__FORMAT__PPROF, 0, FORMATS_CPU,
+                                             THREADS_FILE};
+static const struct profile_setup waits = {0, SONDE__V1__FORMAT__PPROF, 0, FORMATS_CPU, WAITS_FILE};
 static const struct profile_setup julia_allocs = {10, SONDE__V1__FORMAT__PPROF, PROFILE_GZIP_BODY,
                                                   FORMATS_ALLOCATIONS, NULL};
 static const struct profile_setup heap = {0, SONDE__V1__FORMAT__JEMALLOC,
                                           PROFILE_NEGOTIATES | PROFILE_GZIP_BODY, FORMATS_HEAP,
                                           HEAP_FILE};
+static const struct profile_setup gperftools_heap = {0, SONDE__V1__FORMAT__LEGACY_HEAP,
+                                                     PROFILE_NEGOTIATES | PROFILE_GZIP_BODY,
+                                                     FORMATS_HEAP, HEAP_FILE};
 static const struct profile_setup mem = {0, SONDE__V1__FORMAT__JEMALLOC,
                                          PROFILE_STRICT | PROFILE_GZIP_BODY, FORMATS_HEAP, NULL};
 static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNAPSHOT,
@@ -35,8 +45,10 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
 /* For go tool pprof, which fails if the path beside a profile's does; see pprof_symbol.c. */
 #define SYMBOL_FLAGS (ROUTE_LARGE_BODY | ROUTE_MANY)
 
-#define CPU_PARAMETERS  "seconds frequency mode source max_overhead output"
-#define HEAP_PARAMETERS "name jeprof heap_seconds base growth_only older_than heap_output"
+#define CPU_PARAMETERS "seconds frequency mode source max_overhead output threads"
+#define HEAP_PICTURE   "threads allocator_frames"
+#define HEAP_PARAMETERS \
+    "name jeprof heap_seconds base growth_only older_than heap_output " HEAP_PICTURE
 
 #define SELECTION_PARAMETERS "service event selector from until host_totals"
 #define BASE_PARAMETERS      "base_service base_event base_selector base_from base_until"
@@ -55,7 +67,8 @@ static const struct route table[] = {
      "this page"},
     {"/debug/pprof/profile", METHOD_GET, ROUTE_WORKS | ROUTE_MANY, FAMILY_PPROF, handle_profile,
      &debug_pprof, CPU_PARAMETERS, "?seconds=30",
-     "CPU profile as a flame graph; pprof for Go's tools"},
+     "CPU profile as a flame graph; pprof for Go's tools; profile.txt, profile.pb.gz, ... name a "
+     "format"},
     {"/debug/pprof/symbol", BOTH, SYMBOL_FLAGS, FAMILY_PPROF, handle_symbol, NULL, "", "",
      "function names of addresses: POST 0x..+0x.."},
     {"/debug/pprof/symbolz", BOTH, SYMBOL_FLAGS, FAMILY_PPROF, handle_symbol, NULL, "", NULL,
@@ -64,13 +77,25 @@ static const struct route table[] = {
      "command line of the target"},
 
     {"/debug/pprof/allocs", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_allocs, &allocs,
-     "seconds sample_interval allocs_output", "?seconds=30",
+     "seconds sample_interval allocs_output " HEAP_PICTURE, "?seconds=30",
      "memory allocated meanwhile as a flame graph; pprof for Go's tools"},
+    {"/debug/pprof/delta_heap", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_allocs, &delta_heap,
+     "seconds sample_interval allocs_output allocator_frames", "",
+     "memory allocated since the last request, for Grafana Alloy"},
+    {"/debug/pprof/goroutine", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_goroutine, &threads,
+     "debug output", "?debug=2", "stacks of all threads; pprof without debug=2"},
+    {"/debug/pprof/threadcreate", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_threadcreate,
+     &threads, "debug output", "?output=top", "number of threads by start function"},
+    {"/debug/pprof/block", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_waits, &waits,
+     "seconds output", "?seconds=10&output=flamegraph", "time that threads waited"},
+    {"/debug/pprof/mutex", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_waits, &waits,
+     "seconds output", "?seconds=10&output=flamegraph",
+     "time that threads waited, like /debug/pprof/block"},
     {"/debug/pprof/heap", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_heap_profile, &heap,
      HEAP_PARAMETERS, "?output=flamegraph", "live heap as a jemalloc dump; pprof for Go's tools"},
     {"/debug/pprof/heap_activate", METHOD_GET, ROUTE_CHANGES_STATE, FAMILY_PPROF,
-     handle_heap_activate, NULL, "interval backend", "?interval=60",
-     "start heap profiling, with a dump every 60 seconds"},
+     handle_heap_activate, NULL, "interval keep backend", "?interval=60",
+     "start heap profiling, with a dump every 60 seconds; the newest 100 are kept"},
     {"/debug/pprof/heap_deactivate", METHOD_GET, ROUTE_CHANGES_STATE, FAMILY_PPROF,
      handle_heap_deactivate, NULL, "", "", "stop heap profiling and delete the dumps"},
     {"/debug/pprof/heap_list", METHOD_GET, 0, FAMILY_PPROF, handle_heap_list, NULL, "", "",
@@ -79,8 +104,9 @@ static const struct route table[] = {
     {"/pprof/profile", METHOD_GET, ROUTE_WORKS | ROUTE_MANY, FAMILY_PPROF, handle_profile,
      &gperftools, CPU_PARAMETERS, "?seconds=30",
      "CPU profile in gperftools' format, for jeprof and google-pprof"},
-    {"/pprof/heap", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_heap_profile, &heap,
-     HEAP_PARAMETERS, NULL, "live heap, like /debug/pprof/heap"},
+    {"/pprof/heap", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_heap_profile,
+     &gperftools_heap, HEAP_PARAMETERS, NULL,
+     "live heap in gperftools' format, for jeprof and google-pprof"},
     {"/pprof/symbol", BOTH, SYMBOL_FLAGS, FAMILY_PPROF, handle_symbol, NULL, "", NULL,
      "function names of addresses: POST 0x..+0x.."},
     {"/pprof/symbolz", BOTH, SYMBOL_FLAGS, FAMILY_PPROF, handle_symbol, NULL, "", NULL,
@@ -95,12 +121,13 @@ static const struct route table[] = {
     {"/debug/prof/cpu", METHOD_POST, ROUTE_WORKS | ROUTE_MANY, FAMILY_PROF, handle_profile,
      &debug_prof, CPU_PARAMETERS, "?seconds=5",
      "CPU profile; pprof unless output= names another format"},
-    {"/debug/prof/mem", METHOD_POST, ROUTE_WORKS, FAMILY_PROF, handle_mem_dump, &mem, "heap_output",
-     "", "live heap; a jemalloc dump unless output= names another format"},
+    {"/debug/prof/mem", METHOD_POST, ROUTE_WORKS, FAMILY_PROF, handle_mem_dump, &mem,
+     "heap_output " HEAP_PICTURE, "",
+     "live heap; a jemalloc dump unless output= names another format"},
     {"/debug/prof/mem/status", METHOD_GET, 0, FAMILY_PROF, handle_mem_status, NULL, "", "",
      "whether heap profiling is active"},
     {"/debug/prof/mem/activate", METHOD_POST, ROUTE_CHANGES_STATE, FAMILY_PROF, handle_mem_activate,
-     NULL, "interval backend", "", "start heap profiling"},
+     NULL, "interval keep backend", "", "start heap profiling"},
     {"/debug/prof/mem/deactivate", METHOD_POST, ROUTE_CHANGES_STATE, FAMILY_PROF,
      handle_mem_deactivate, NULL, "", "", "stop heap profiling"},
     {"/debug/prof/mem/gdump", BOTH, ROUTE_CHANGES_STATE | ROUTE_GET_READS, FAMILY_PROF,
@@ -108,34 +135,38 @@ static const struct route table[] = {
      "dump at each new maximum of memory; POST activate=true or activate=false"},
 
     {"/profile", BOTH, ROUTE_SLASH | ROUTE_WORKS | ROUTE_MANY, FAMILY_JULIA,
-     handle_julia_profile, &julia, "n delay duration mode source max_overhead pprof output",
+     handle_julia_profile, &julia, "n delay duration mode source max_overhead pprof output threads",
      "?duration=10", "CPU profile as a gzipped pprof"},
     {"/profile_start", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE | ROUTE_MANY, FAMILY_JULIA,
      handle_julia_start, NULL, "n delay mode source max_overhead", NULL,
      "start a CPU profiling session"},
     {"/profile_stop", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE | ROUTE_MANY, FAMILY_JULIA,
-     handle_julia_stop, &julia, "pprof output", NULL,
+     handle_julia_stop, &julia, "pprof output threads", NULL,
      "stop the CPU profiling session and fetch its profile"},
     {"/allocs_profile", BOTH, ROUTE_SLASH | ROUTE_WORKS, FAMILY_JULIA, handle_julia_allocs,
-     &julia_allocs, "sample_rate duration allocs_output", "?sample_rate=0.01&duration=10",
+     &julia_allocs, "sample_rate duration allocs_output " HEAP_PICTURE,
+     "?sample_rate=0.01&duration=10",
      "memory allocated meanwhile as a gzipped pprof"},
     {"/allocs_profile_start", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA,
-     handle_julia_allocs_start, NULL, "sample_rate", NULL, "start an allocation profiling session"},
+     handle_julia_allocs_start, NULL, "sample_rate allocator_frames", NULL,
+     "start an allocation profiling session"},
     {"/allocs_profile_stop", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA,
-     handle_julia_allocs_stop, &julia_allocs, "allocs_output", NULL,
+     handle_julia_allocs_stop, &julia_allocs, "allocs_output threads", NULL,
      "stop the allocation profiling session and fetch its profile"},
     {"/heap_snapshot", BOTH, ROUTE_SLASH | ROUTE_WORKS, FAMILY_JULIA, handle_heap_snapshot,
-     &heap_snapshot, "all_one heap_output", "",
+     &heap_snapshot, "all_one heap_output " HEAP_PICTURE, "",
      "live heap for Chrome DevTools; save it as .heapsnapshot"},
     {"/task_backtraces", BOTH, ROUTE_SLASH | ROUTE_WORKS, FAMILY_JULIA, handle_task_backtraces,
      NULL, "", "", "stacks of all threads, with state and CPU time"},
 
     {"/v1/targets", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_targets, NULL, "all", "",
      "attached processes; ?all=true lists every process that could be profiled"},
+    {"/v1/sd", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_discovery, NULL, "all", "",
+     "the targets for Prometheus' HTTP service discovery: Parca, Grafana Alloy"},
     {"/v1/info", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_info, NULL, "", "",
      "version, limits and counters of the service"},
     {"/v1/heap", METHOD_GET | METHOD_PUT, ROUTE_CHANGES_STATE | ROUTE_GET_READS, FAMILY_V1,
-     handle_v1_heap, NULL, "active interval backend sample_bytes delete_dumps", "",
+     handle_v1_heap, NULL, "active interval keep backend sample_bytes delete_dumps", "",
      "state of heap profiling; PUT ?active=true turns it on"},
     {"/v1/cpu/live", METHOD_GET, ROUTE_WORKS | ROUTE_MANY, FAMILY_V1, handle_cpu_live, NULL,
      "window frequency windows mode source max_overhead", "?windows=5",
@@ -146,20 +177,20 @@ static const struct route table[] = {
      "kind seconds frequency mode source max_overhead sample_interval note", "",
      "saved captures; POST ?seconds=10 takes one; captures/7.svg, diff?base=6&new=7"},
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
-     NULL, "id range_from range_until output", NULL,
+     NULL, "id range_from range_until output threads", NULL,
      "a saved capture in any format: 7, 7.svg, 7.pb.gz, 7.txt; ?from=2&until=3.5 is a part of it"},
     {"/v1/captures/{id}/timeline", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1,
      handle_v1_capture_timeline, NULL, "capture_number range_from range_until bin_ms", NULL,
      "values of a saved capture over its time: captures/7/timeline?bin_ms=100"},
     {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
      "base_capture new_capture range_from range_until base_range_from base_range_until normalize "
-     "growth output", NULL,
+     "growth output threads", NULL,
      "difference of two saved captures: ?base=6&new=7"},
     {"/v1/history/profile", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_profile, NULL,
-     SELECTION_PARAMETERS " output", "?from=-1h",
+     SELECTION_PARAMETERS " output threads", "?from=-1h",
      "what was recorded, summed, in any format: ?service=redis&from=-1h&until=now"},
     {"/v1/history/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_diff, NULL,
-     SELECTION_PARAMETERS " " BASE_PARAMETERS " growth output", NULL,
+     SELECTION_PARAMETERS " " BASE_PARAMETERS " growth output threads", NULL,
      "difference of two selections: ?service=redis&from=-1h&base_from=-2h&base_until=-1h"},
     {"/v1/history/series", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_series, NULL,
      SELECTION_PARAMETERS " step group_by history_limit", "?group_by=service",
@@ -266,6 +297,19 @@ const struct route *route_find(struct sonde_slice path) {
             return route;
     }
     return NULL;
+}
+
+const struct route *route_find_extended(struct sonde_slice path, struct sonde_slice *extension) {
+    const char *slash = memrchr(path.data, '/', path.len);
+    size_t from = slash ? (size_t)(slash - path.data) : 0;
+    const char *dot = memchr(path.data + from, '.', path.len - from);
+    if (!dot)
+        return NULL;
+    size_t len = (size_t)(dot - path.data);
+    const struct route *route = route_find((struct sonde_slice){path.data, len});
+    *extension = (struct sonde_slice){dot, path.len - len};
+    bool is_profile = route && strstr(route->parameters, "output") && !(route->flags & ROUTE_TAIL);
+    return is_profile ? route : NULL;
 }
 
 static bool begins(struct sonde_slice path, const char *prefix) {

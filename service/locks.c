@@ -27,6 +27,8 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_STORE_NAMES] = "store names",
     [LOCK_RPC_LOOP] = "rpc loop",
     [LOCK_RECORDING] = "recording",
+    [LOCK_EXPORT] = "export",
+    [LOCK_OUTGOING] = "outgoing",
 };
 
 /* Number of locks of each rank that this thread holds. */

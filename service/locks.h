@@ -40,7 +40,11 @@ enum lock_rank {
     LOCK_STORE_NAMES,   /* service/store/sqlite: ids of frames by number */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RECORDING,     /* service/recording: records that wait for the store */
-    LOCK_SAMPLER,       /* service/host/sampler: one request at a time */
+    LOCK_EXPORT,        /* service/export: a destination's counters */
+    LOCK_OUTGOING,      /* service/rpc/outgoing: the running call, while it is cancelled */
+    LOCK_FUNCTION_RECORDER, /* service/function_times: whether its clock is to stop */
+    LOCK_FUNCTION_TIMES,    /* service/function_times: the sums */
+    LOCK_SAMPLER,           /* service/host/sampler: one request at a time */
     LOCK_RANK_COUNT
 };
 

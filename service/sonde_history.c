@@ -4,19 +4,23 @@
 #include "api/options.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/paths.h"
-#include "service/keep_text.h"
-#include "service/maintenance.h"
+#include "service/programs/keep_text.h"
+#include "service/programs/maintenance.h"
+#include "service/programs/name_files.h"
+#include "service/programs/serve.h"
 #include "service/rpc/core/server.h"
-#include "service/serve.h"
 #include "service/store/open.h"
+#include "service/symbol/debuginfod/debuginfod.h"
+#include "service/symbol/worker/worker.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 struct settings {
-    const char *store, *keep, *token_file, *tls_cert, *tls_key, *tls_client_ca;
-    struct sonde_option_list grpc;
+    const char *store, *keep, *symbols, *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    struct sonde_option_list grpc, debuginfod;
     bool insecure, token_everywhere, verbose;
     uint64_t mib, grace_ms;
 };
@@ -36,6 +40,10 @@ static const struct sonde_option table[] = {
            "delete what is older, for example 12h, 7d or 4w (default: keep everything)"),
     OPTION("mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, mib, 16, 1 << 24,
            "delete the oldest windows beyond this size, in MiB (default: no limit)"),
+    OPTION("symbols", 0, "DIR", "SONDE_HISTORY_SYMBOLS", TEXT, symbols, 0, 0,
+           "directory for fetched debug files and their tables; --debuginfod needs it"),
+    OPTION("debuginfod", 0, "URL", "SONDE_DEBUGINFOD", LIST, debuginfod, 0, 0,
+           "server to ask for missing debug files; \"env\" reads DEBUGINFOD_URLS"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
            "access tokens for remote clients, one per line: TOKEN [read,control]"),
     OPTION("token-everywhere", 0, NULL, "SONDE_TOKEN_EVERYWHERE", FLAG, token_everywhere, 0, 0,
@@ -62,6 +70,7 @@ static const struct sonde_options options = {
     .examples = "  sonde-history --store sqlite:/var/lib/sonde/history --keep 30d\n"
                 "  sonde-history --store clickhouse:http://127.0.0.1:8123/sonde "
                 "--grpc 127.0.0.1:20181\n",
+    .version = "OTLP profiles 1.10",
     .table = table,
     .count = sizeof table / sizeof table[0],
 };
@@ -71,10 +80,12 @@ static void log_trouble(const char *line) {
 }
 
 static sonde_err start_server(const struct settings *settings, struct store *store,
-                              struct rpc_server **server, struct sonde_diag *diag) {
+                              const struct history_namer *namer, struct rpc_server **server,
+                              struct sonde_diag *diag) {
     const char *const fallback[] = {sonde_default_history_address()};
     struct rpc_server_options rpc = {
         .history = store,
+        .namer = namer,
         .addresses = settings->grpc.count ? settings->grpc.items : fallback,
         .address_count = settings->grpc.count ? settings->grpc.count : 1,
         .token_file = settings->token_file,
@@ -88,20 +99,35 @@ static sonde_err start_server(const struct settings *settings, struct store *sto
     return rpc_server_create(&rpc, server, diag);
 }
 
+static sonde_err open_files(const struct settings *settings, struct name_files **files,
+                            struct sonde_diag *diag) {
+    char *debuginfod = serve_debuginfod_urls(&settings->debuginfod);
+    sonde_err err = name_files_create(settings->symbols, debuginfod, files, diag);
+    free(debuginfod);
+    return err;
+}
+
 static sonde_err serve(const struct settings *settings, const struct store_limits *limits,
                        const sigset_t *awaited, struct sonde_diag *diag) {
     struct store *store = NULL;
     struct maintenance *maintenance = NULL;
     struct rpc_server *server = NULL;
+    struct name_files *files = NULL;
+    struct history_namer namer;
     sonde_err err = store_open(settings->store, limits, &store, diag);
+    if (!err)
+        err = open_files(settings, &files, diag);
+    namer = name_files_namer(files);
     if (!err)
         err = maintenance_start(store, MAINTENANCE_S, log_trouble, &maintenance, diag);
     if (!err)
-        err = start_server(settings, store, &server, diag);
+        err = start_server(settings, store, &namer, &server, diag);
     if (!err)
         serve_until_signal("sonde-history", server, awaited, settings->grace_ms);
     exit_watchdog_step("gRPC");
+    name_files_end(files);
     rpc_server_destroy(server);
+    name_files_destroy(files);
     exit_watchdog_step("the store");
     maintenance_stop(maintenance);
     store_close(store);
@@ -116,12 +142,19 @@ static sonde_err check(const struct settings *settings, int argc, char **argv,
     if (!settings->store)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "--store is missing: sqlite:DIR or clickhouse:URL; see --help");
+    if (settings->debuginfod.count && !settings->symbols)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--debuginfod needs --symbols DIR, where fetched files are kept");
     limits->max_bytes = settings->mib << 20;
     return settings->keep ? keep_text_read("keep", settings->keep, &limits->keep_s, diag)
                           : SONDE_OK;
 }
 
 int main(int argc, char **argv) {
+    if (symbol_worker_is_asked(argc, argv))
+        return symbol_worker_main(argc, argv);
+    if (symbol_fetch_is_asked(argc, argv))
+        return symbol_fetch_main(argc, argv);
     struct settings settings = {.grace_ms = SERVE_GRACE_MS};
     struct store_limits limits = {.keep_s = 0};
     struct sonde_diag diag = {0};

@@ -7,13 +7,18 @@
 #include "api/os/exit_watchdog.h"
 #include "api/os/paths.h"
 #include "service/engine/engine.h"
+#include "service/engine/heap/heap.h"
 #include "service/engine/unwind_check/check_worker.h"
-#include "service/heap_from_start.h"
-#include "service/keep_text.h"
-#include "service/local_history.h"
+#include "service/export/export.h"
+#include "service/function_times/function_recorder.h"
+#include "service/programs/export_info.h"
+#include "service/programs/heap_from_start.h"
+#include "service/programs/keep_text.h"
+#include "service/programs/local_history.h"
+#include "service/programs/private_captures.h"
+#include "service/programs/serve.h"
+#include "service/programs/start_sampler.h"
 #include "service/rpc/core/server.h"
-#include "service/serve.h"
-#include "service/start_sampler.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 
@@ -26,12 +31,16 @@
 struct settings {
     const char *socket, *sampler, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
-    struct sonde_option_list debuginfod;
+    struct sonde_option_list debuginfod, metric_functions;
     bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
-    uint64_t workers, grace_ms, upload_mib, captures, captures_mib;
+    bool private;
+    char captures_dir[PRIVATE_CAPTURES_PATH];
+    char grpc_beside[256]; /* the default address beside --socket */
+    uint64_t workers, grace_ms, upload_mib, heap_dumps, captures, captures_mib;
     uint64_t history_hz, history_mib, history_off_cpu_ms;
     const char *history_keep;
     uint32_t history_keep_s;
+    struct export_options exports;
     const char *source;
     enum engine_source source_kind;
 };
@@ -48,7 +57,7 @@ static const struct sonde_option table[] = {
     OPTION("everybody", 0, NULL, "SONDE_EVERYBODY", FLAG, everybody, 0, 0,
            "root only: accept guests of all users (the gRPC socket stays private)"),
     OPTION("grpc", 'g', "ADDR", "SONDE_GRPC", LIST, grpc, 0, 0,
-           "gRPC address: unix:PATH or HOST:PORT (default unix:RUN/grpc.sock)"),
+           "gRPC address: unix:PATH or HOST:PORT (default grpc.sock beside --socket)"),
     OPTION("data-dir", 'd', "DIR", "SONDE_DATA_DIR", TEXT, data_dir, 0, 0,
            "data directory (default /var/lib/sonde for root, else ~/.cache/sonde)"),
     OPTION(
@@ -77,10 +86,14 @@ static const struct sonde_option table[] = {
     OPTION("enable-heap-profiling", 0, NULL, "SONDE_ENABLE_HEAP_PROFILING", FLAG,
            enable_heap_profiling, 0, 0,
            "switch on heap profiling in each target started with prof:true"),
+    OPTION("heap-dumps", 0, "N", "SONDE_HEAP_DUMPS", NUMBER, heap_dumps, 1, ENGINE_HEAP_MAX_DUMPS,
+           "number of periodic heap dumps to keep per target (default 100)"),
     OPTION("captures", 0, "N", "SONDE_CAPTURES", NUMBER, captures, 1, 10000,
            "number of captures to keep (default 64)"),
     OPTION("captures-mib", 0, "N", "SONDE_CAPTURES_MIB", NUMBER, captures_mib, 1, 1 << 20,
            "space for saved captures, in MiB (default 256)"),
+    OPTION("private", 0, NULL, NULL, FLAG, private, 0, 0,
+           "save captures apart from other services, and delete them at exit"),
     OPTION("history", 0, NULL, "SONDE_HISTORY", FLAG, history, 0, 0,
            "record every target continuously, and the CPU time of all processes"),
     OPTION("history-hz", 0, "N", "SONDE_HISTORY_HZ", NUMBER, history_hz, 1, 1000,
@@ -91,8 +104,32 @@ static const struct sonde_option table[] = {
            "space for what was recorded, in MiB (default 2048)"),
     OPTION("history-off-cpu-ms", 0, "N", "SONDE_HISTORY_OFF_CPU_MS", NUMBER, history_off_cpu_ms, 0,
            1000, "also record blocked threads, looking every N ms (default 0: off)"),
+    OPTION("otlp", 0, "URL", "SONDE_OTLP", TEXT, exports.otlp.url, 0, 0,
+           "send what is recorded as OTLP profiles: http[s]://HOST:4318 or grpc[s]://HOST:4317"),
+    OPTION("otlp-header", 0, "LINE", "SONDE_OTLP_HEADER", LIST, exports.otlp.headers, 0, 0,
+           "header of each OTLP request, \"Name: value\"; visible to users of this machine"),
+    OPTION("otlp-header-file", 0, "FILE", "SONDE_OTLP_HEADER_FILE", TEXT, exports.otlp.header_file,
+           0, 0, "the same, one per line, for secrets"),
+    OPTION("otlp-ca", 0, "FILE", "SONDE_OTLP_CA", TEXT, exports.otlp.ca_file, 0, 0,
+           "CA of the OTLP receiver (PEM; default: the system's CAs)"),
+    OPTION("otlp-cert", 0, "FILE", "SONDE_OTLP_CERT", TEXT, exports.otlp.cert_file, 0, 0,
+           "client certificate for the OTLP receiver (PEM)"),
+    OPTION("otlp-key", 0, "FILE", "SONDE_OTLP_KEY", TEXT, exports.otlp.key_file, 0, 0,
+           "private key of that certificate (PEM)"),
+    OPTION("pyroscope", 0, "URL", "SONDE_PYROSCOPE", TEXT, exports.pyroscope.url, 0, 0,
+           "send what is recorded to Pyroscope: http[s]://HOST:4040[/PATH]"),
+    OPTION("pyroscope-header", 0, "LINE", "SONDE_PYROSCOPE_HEADER", LIST, exports.pyroscope.headers,
+           0, 0, "as --otlp-header, for Pyroscope: X-Scope-OrgID"),
+    OPTION("pyroscope-header-file", 0, "FILE", "SONDE_PYROSCOPE_HEADER_FILE", TEXT,
+           exports.pyroscope.header_file, 0, 0, "as --otlp-header-file, for Pyroscope"),
+    OPTION("pyroscope-ca", 0, "FILE", "SONDE_PYROSCOPE_CA", TEXT, exports.pyroscope.ca_file, 0, 0,
+           "CA of Pyroscope's server (PEM; default: the system's CAs)"),
+    OPTION("export-queue-mib", 0, "N", "SONDE_EXPORT_QUEUE_MIB", NUMBER, exports.queue_mib, 1, 4096,
+           "memory for profiles that wait for a receiver, in MiB each (default 64)"),
     OPTION("debuginfod", 0, "URL", "SONDE_DEBUGINFOD", LIST, debuginfod, 0, 0,
            "server to ask for missing debug files; \"env\" reads DEBUGINFOD_URLS"),
+    OPTION("metric-function", 0, "NAME", "SONDE_METRIC_FUNCTION", LIST, metric_functions, 0, 0,
+           "export this function's CPU time in /metrics; may be repeated 100 times"),
     OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
            "time for running calls to finish after SIGTERM, in ms (default 200)"),
     OPTION("verbose", 'v', NULL, "SONDE_VERBOSE", FLAG, verbose, 0, 0,
@@ -100,31 +137,23 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonded [--socket PATH] [--grpc ADDR]... [--data-dir DIR] [--history]",
+    .usage = "sonded [--socket PATH] [--grpc ADDR]... [--data-dir DIR] [--history]\n"
+             "              [--otlp URL] [--pyroscope URL]",
+    .version = "OTLP profiles 1.10",
     .about = "The profiling service: samples processes on this machine and serves the results over "
              "gRPC.\n"
              "RUN is /run/sonde for root and $XDG_RUNTIME_DIR/sonde for other users.",
     .examples = "  sonded\n"
                 "  sonded --everybody\n"
                 "  sonded --history --history-keep 30d --history-mib 8192\n"
+                "  sonded --otlp http://127.0.0.1:4318\n"
+                "  sonded --pyroscope http://127.0.0.1:4040 --history\n"
                 "  sonded --grpc 127.0.0.1:20179\n"
                 "  sonded --grpc 0.0.0.0:20179 --tls-cert cert.pem --tls-key key.pem "
                 "--token-file /etc/sonde.tokens\n",
     .table = table,
     .count = sizeof table / sizeof table[0],
 };
-
-/* The URLs of all servers, separated by blanks; the caller frees them. NULL when there are none. */
-static char *debuginfod_urls(const struct sonde_option_list *list) {
-    struct sonde_buf urls = {0};
-    size_t len;
-    for (size_t i = 0; i < list->count; i++) {
-        bool is_env = strcmp(list->items[i], "env") == 0;
-        const char *url = is_env ? getenv("DEBUGINFOD_URLS") : list->items[i];
-        sonde_buf_printf(&urls, "%s ", url ? url : "");
-    }
-    return sonde_buf_take(&urls, &len);
-}
 
 static void log_on_stderr(const char *line) {
     fprintf(stderr, "sonded: %s\n", line);
@@ -139,24 +168,65 @@ static void raise_file_limit(void) {
     }
 }
 
-static struct local_history *open_history(const struct settings *settings, struct engine *engine) {
+/* What samples targets all the time. */
+struct recorders {
+    struct function_times *functions;
+    struct function_recorder *own; /* feeds functions if there is no history */
+    struct exporter *exporter;
+    struct local_history *history; /* also feeds the exporter */
+};
+
+static struct local_history *open_history(const struct settings *settings, struct engine *engine,
+                                          const struct recorders *recorders) {
     const struct local_history_options history = {
+        .stores = settings->history,
+        .exporter = recorders->exporter,
         .data_dir = settings->data_dir,
         .frequency_hz = settings->history_hz,
         .off_cpu_ms = settings->history_off_cpu_ms,
         .keep_s = settings->history_keep_s,
         .max_mib = settings->history_mib,
+        .functions = recorders->functions,
         .log = log_on_stderr,
     };
-    return settings->history ? local_history_open(&history, engine) : NULL;
+    return settings->history || recorders->exporter ? local_history_open(&history, engine) : NULL;
+}
+
+static sonde_err open_recorders(const struct settings *settings, struct engine *engine,
+                                struct recorders *recorders, struct sonde_diag *diag) {
+    const struct sonde_option_list *names = &settings->metric_functions;
+    sonde_err err = SONDE_OK;
+    if (names->count)
+        err = function_times_create(names->items, names->count, &recorders->functions, diag);
+    if (!err)
+        err = export_create(&settings->exports, &recorders->exporter, diag);
+    if (!err)
+        recorders->history = open_history(settings, engine, recorders);
+    if (!err && recorders->functions && !recorders->history)
+        err = function_recorder_start(engine, recorders->functions, &recorders->own, diag);
+    return err;
+}
+
+/* Before engine_destroy. */
+static void finish_recorders(struct recorders *recorders) {
+    function_recorder_finish(recorders->own);
+    local_history_finish(recorders->history);
+    exit_watchdog_step("sending");
+    export_stop(recorders->exporter);
+}
+
+/* After engine_destroy and rpc_server_destroy. */
+static void close_recorders(struct recorders *recorders) {
+    function_recorder_destroy(recorders->own);
+    local_history_close(recorders->history);
+    export_destroy(recorders->exporter);
+    function_times_destroy(recorders->functions);
 }
 
 static sonde_err start_server(const struct settings *settings, struct engine *engine,
-                              struct local_history *history, struct rpc_server **server,
+                              const struct recorders *recorders, struct rpc_server **server,
                               struct sonde_diag *diag) {
-    char captures[4096];
-    snprintf(captures, sizeof captures, "%s/captures", settings->data_dir);
-    const char *const fallback[] = {sonde_default_grpc_address()};
+    const char *const fallback[] = {settings->grpc_beside};
     struct rpc_server_options rpc = {
         .engine = engine,
         .addresses = settings->grpc.count ? settings->grpc.items : fallback,
@@ -169,12 +239,15 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .insecure = settings->insecure,
         .redact_command_line = settings->redact,
         .separates_users = settings->everybody,
-        .captures_dir = captures,
+        .captures_dir = settings->captures_dir,
         .captures = (uint32_t)settings->captures,
         .capture_bytes = settings->captures_mib << 20,
-        .history = local_history_store(history),
-        .recorder_info = history ? local_history_info : NULL,
-        .recorder_context = history,
+        .history = local_history_store(recorders->history),
+        .recorder_info = recorders->history ? local_history_info : NULL,
+        .recorder_context = recorders->history,
+        .functions = recorders->functions,
+        .export_info = export_info,
+        .export_context = recorders->exporter,
         .log = settings->verbose ? serve_log_line : NULL,
     };
     return rpc_server_create(&rpc, server, diag);
@@ -182,13 +255,14 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
 
 static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
                        struct sonde_diag *diag) {
-    char *debuginfod = debuginfod_urls(&settings->debuginfod);
+    char *debuginfod = serve_debuginfod_urls(&settings->debuginfod);
     struct engine_options engine_settings = {
         .socket_path = settings->socket,
         .data_dir = settings->data_dir,
         .workers = (uint32_t)settings->workers,
         .symbol_worker = "/proc/self/exe",
         .upload_bytes = settings->upload_mib << 20,
+        .heap_dumps = (uint32_t)settings->heap_dumps,
         .debuginfod = debuginfod,
         .serves_everybody = settings->everybody,
         .source = settings->source_kind,
@@ -196,29 +270,52 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     struct engine *engine = NULL;
     struct rpc_server *server = NULL;
     struct engine_watch *from_start = NULL;
+    struct recorders recorders = {0};
     sonde_err err = start_sampler(settings->sampler, &engine_settings.sampler, diag);
     if (!err)
         err = engine_create(&engine_settings, &engine, diag);
     if (!err && settings->enable_heap_profiling)
         err = heap_from_start(engine, log_on_stderr, &from_start);
-    struct local_history *history = err ? NULL : open_history(settings, engine);
     if (!err)
-        err = start_server(settings, engine, history, &server, diag);
+        err = open_recorders(settings, engine, &recorders, diag);
+    if (!err)
+        err = start_server(settings, engine, &recorders, &server, diag);
     if (!err) {
         serve_until_signal("sonded", server, awaited, settings->grace_ms);
         exit_watchdog_step("the history");
     }
-    local_history_finish(history);
+    finish_recorders(&recorders);
     exit_watchdog_step("gRPC");
     rpc_server_destroy(server);
     exit_watchdog_step("the engine");
     if (from_start)
         engine_unwatch(engine, from_start);
     engine_destroy(engine);
-    local_history_close(history);
+    if (settings->private)
+        private_captures_remove(settings->captures_dir);
+    close_recorders(&recorders);
     stop_sampler(engine_settings.sampler);
     free(debuginfod);
     return err;
+}
+
+/* A service that is told where its guests connect leaves other places alone. */
+static void choose_grpc(struct settings *settings) {
+    const char *slash = strrchr(settings->socket, '/');
+    if (settings->socket[0] == '@' || strcmp(settings->socket, sonde_default_guest_socket()) == 0)
+        snprintf(settings->grpc_beside, sizeof settings->grpc_beside, "%s",
+                 sonde_default_grpc_address());
+    else
+        snprintf(settings->grpc_beside, sizeof settings->grpc_beside, "unix:%.*sgrpc.sock",
+                 slash ? (int)(slash + 1 - settings->socket) : 0, settings->socket);
+}
+
+static void choose_captures(struct settings *settings) {
+    if (settings->private)
+        private_captures_open(settings->data_dir, settings->captures_dir);
+    else
+        snprintf(settings->captures_dir, sizeof settings->captures_dir, "%s/captures",
+                 settings->data_dir);
 }
 
 static sonde_err read_source(struct settings *settings, struct sonde_diag *diag) {
@@ -250,6 +347,7 @@ int main(int argc, char **argv) {
         .source = "auto",
         .history_mib = 2048,
         .grace_ms = SERVE_GRACE_MS,
+        .exports = {.queue_mib = 64, .log = log_on_stderr},
     };
     struct sonde_diag diag = {0};
     sigset_t awaited;
@@ -265,6 +363,8 @@ int main(int argc, char **argv) {
     if (!err)
         err = read_source(&settings, &diag);
     if (!err) {
+        choose_grpc(&settings);
+        choose_captures(&settings);
         umask(077);
         raise_file_limit();
         serve_block_signals(&awaited);

@@ -12,6 +12,8 @@ THIRDS = {
     "//tests/hostile:endurance_test": 2,
     "//tests/hostile:floods_test": 1,
     "//tests/peers:peers_test": 2,
+    "//tests/peers:prometheus_test": 2,
+    "//tests/peers:scrapers_test": 2,
     "//tests/rest:heap_conversations": 2,
     "//tests/rest:heap_life_conversations": 1,
     "//tests/rest:history_conversations": 2,

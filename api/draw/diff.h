@@ -9,15 +9,17 @@
 
 struct sonde_draw_diff {
     const struct sonde_profile *base, *now;
-    bool growth_only; /* only stacks that grew, drawn like a single profile */
-    bool normalise;   /* first scale the new values to the base's total */
+    const char *base_name, *now_name; /* "capture 6", "before.pb.gz"; NULL: "before", "after" */
+    bool growth_only;                 /* only stacks that grew, drawn like a single profile */
+    bool normalise;                   /* first scale the new values to the base's total */
 };
 
-/* A flame graph draws the new profile, red where a function's share grew and blue where it shrank.
- * GRAFANA and FLAMEBEARER have the values of both profiles. Other formats have the differences of
- * the values. Of the options only type, title, merge_threads and gzip_level are used. Errors: those
- * of sonde_draw, and SONDE_INVALID_ARGUMENT if the profiles cannot be compared
- * (api/profile/diff.h). */
+/* A flame graph draws the new profile, red where a function grew and blue where it shrank, and
+ * lists what is only in the base. Memory is compared by bytes or objects, time by its share of the
+ * total. GRAFANA and FLAMEBEARER have the values of both profiles. Other formats have the
+ * differences of the values. Of the options only type, title, split_threads and gzip_level are
+ * used. Errors: those of sonde_draw, and SONDE_INVALID_ARGUMENT if the profiles cannot be compared
+ * (api/profile/diff/diff.h). */
 SONDE_MUST_USE sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff,
                                                enum sonde_format format,
                                                const struct sonde_draw_options *options,

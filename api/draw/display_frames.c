@@ -25,12 +25,16 @@ uint32_t draw_tree_intern(struct draw_tree *tree, const struct draw_frame *frame
         return number;
     const char *name = sonde_arena_dup(&tree->arena, frame->name, strlen(frame->name));
     const char *module = sonde_arena_dup(&tree->arena, frame->module, strlen(frame->module));
-    struct draw_frame *item = name && module ? profile_table_add(&tree->frames, hash) : NULL;
+    const char *source =
+        frame->source ? sonde_arena_dup(&tree->arena, frame->source, strlen(frame->source)) : NULL;
+    bool is_copied = name && module && (source || !frame->source);
+    struct draw_frame *item = is_copied ? profile_table_add(&tree->frames, hash) : NULL;
     if (!item)
         return PROFILE_TABLE_NONE;
     *item = *frame;
     item->name = name;
     item->module = module;
+    item->source = source;
     return tree->frames.count - 1;
 }
 
@@ -60,10 +64,14 @@ static uint32_t intern_unnamed(struct draw_tree *tree, const struct sonde_mappin
     return number;
 }
 
-static const char *function_name(const struct sonde_profile *profile, uint32_t id) {
+static void read_function(const struct sonde_profile *profile, uint32_t id,
+                          struct draw_frame *frame) {
     const struct sonde_function *function = sonde_profile_function(profile, id);
     const char *name = sonde_profile_text(profile, function->name);
-    return name[0] ? name : sonde_profile_text(profile, function->system_name);
+    const char *source = sonde_profile_text(profile, function->filename);
+    frame->name = name[0] ? name : sonde_profile_text(profile, function->system_name);
+    frame->source = source[0] ? source : NULL;
+    frame->start_line = function->start_line;
 }
 
 /* Appends the frames of a location; false when out of memory. */
@@ -74,7 +82,7 @@ static bool add_location(struct draw_tree *tree, const struct sonde_profile *pro
     if (mapping)
         frame.module = base_name(sonde_profile_text(profile, mapping->filename));
     for (uint32_t i = location->line_count; i > 0; i--) {
-        frame.name = function_name(profile, location->lines[i - 1].function);
+        read_function(profile, location->lines[i - 1].function, &frame);
         uint32_t number = frame.name[0] ? draw_tree_intern(tree, &frame)
                                         : intern_unnamed(tree, mapping, location, &frame);
         if (number == PROFILE_TABLE_NONE)

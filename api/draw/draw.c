@@ -119,7 +119,6 @@ struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profil
         return options;
     options.palette = SONDE_PALETTE_MEMORY;
     options.type_index = sonde_profile_info(profile)->default_type;
-    options.title = sonde_profile_type(profile, options.type_index).type;
     return options;
 }
 

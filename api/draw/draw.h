@@ -67,15 +67,33 @@ struct sonde_draw_sink {
     void *context;
 };
 
+/* One side of a difference. */
+struct sonde_draw_side {
+    const char *name;                         /* "capture 6", "before.pb.gz" */
+    int64_t time_unix_ns, duration_ns, total; /* 0 = unknown; total is of the drawn sample type */
+};
+
+/* What a difference is of. The values of the base may be scaled to the new ones' time. */
+struct sonde_draw_comparison {
+    struct sonde_draw_side base, now;
+    bool is_normalised; /* the new values were scaled to the base's total */
+    bool growth_only;
+};
+
 /* Zeroed options are valid. Strings are borrowed for the call and may be hostile (target names). */
 struct sonde_draw_options {
-    const char *title;    /* default "Flame Graph"; DEEPFLOW_*: the service, default the program */
-    const char *subtitle; /* default: from the profile: total, duration, frequency, comments */
+    /* Default: program, what was measured, duration, rate and time. DEEPFLOW_*: the service,
+     * default the program. */
+    const char *title;
+    const char *subtitle; /* default: from the profile: total and comments */
     size_t type_index;    /* the sample type to draw */
     const char *type;     /* the same by name ("inuse_objects"); overrides type_index if not NULL */
     size_t base_index;    /* SONDE_PALETTE_DIFF: the sample type with the earlier values */
     enum sonde_palette palette;
-    bool merge_threads;   /* no thread level between the root and the frames */
+    const struct sonde_draw_comparison *comparison; /* NULL: the values are not a difference */
+    /* A thread level between the root and the frames; SPEEDSCOPE: one profile per thread. PPROF,
+     * FIREFOX, MARKDOWN and DEEPFLOW_* always have the threads, TEXT_TOP and callgraphs never. */
+    bool split_threads;
     int gzip_level;       /* PPROF: 0 = 1, -1 = not compressed */
     double minimum_share; /* SVG: smaller frames are merged into "(n more)"; 0 = 0.0001 */
     bool all_one;         /* HEAPSNAPSHOT: every object has the size 1 */
@@ -83,13 +101,17 @@ struct sonde_draw_options {
      * negative = all. Only read if limit_kernel_frames is set. */
     bool limit_kernel_frames;
     int32_t max_kernel_frames;
+    /* TEXT_TOP: the number of rows and of columns, 0 = no limit; sorted by the total of functions
+     * instead of their own values. */
+    size_t max_rows, max_columns;
+    bool by_total;
     /* HEAPSNAPSHOT: receives most of the document; the caller writes the rest from out. NULL, and
      * other formats: the whole document is in out. */
     const struct sonde_draw_sink *sink;
 };
 
-/* Default options for a profile. Memory profiles get the memory palette, their default sample type
- * and its name (borrowed) as title; others get zeroed options. */
+/* Default options for a profile. Memory profiles get the memory palette and their default sample
+ * type; others get zeroed options. */
 struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profile);
 
 /* Appends the document to out. Errors: SONDE_INVALID_ARGUMENT if the format is not drawn or not

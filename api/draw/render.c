@@ -66,9 +66,7 @@ const char *draw_program(const struct sonde_profile *profile) {
 
 const char *draw_name(const struct sonde_profile *profile,
                       const struct sonde_draw_options *options) {
-    const char *type = sonde_profile_type(profile, options->type_index).type;
-    bool has_title = options->title && options->title[0] && strcmp(options->title, type) != 0;
-    return has_title ? options->title : draw_program(profile);
+    return options->title && options->title[0] ? options->title : draw_program(profile);
 }
 
 void draw_grouped(struct sonde_buf *out, int64_t value) {

@@ -21,8 +21,7 @@ size_t draw_time_type(const struct sonde_profile *profile,
                       const struct sonde_draw_options *options);
 /* The base name of the program; "" if the profile does not have it. */
 const char *draw_program(const struct sonde_profile *profile);
-/* The title, or the program if there is none or it is only the name of the sample type, which is
- * the default title of memory profiles; "" if neither is known. */
+/* The title, or the program if there is none; "" if neither is known. */
 const char *draw_name(const struct sonde_profile *profile,
                       const struct sonde_draw_options *options);
 

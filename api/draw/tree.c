@@ -201,7 +201,7 @@ struct draw_tree_options draw_tree_options(const struct sonde_draw_options *opti
     return (struct draw_tree_options){.type_index = options->type_index,
                                       .base_index =
                                           is_diff ? options->base_index : options->type_index,
-                                      .merge_threads = options->merge_threads,
+                                      .merge_threads = !options->split_threads,
                                       .no_negatives = true};
 }
 

@@ -22,6 +22,8 @@
 struct draw_frame {
     const char *name;   /* never empty */
     const char *module; /* base name, "" = none */
+    const char *source; /* path of the function's source file, NULL = unknown */
+    int64_t start_line; /* of the function in it; 0 = unknown */
     enum sonde_frame_kind kind;
     bool is_thread;
     int64_t flat, cum; /* after draw_tree_sum; recursion counts once in cum */
@@ -70,7 +72,7 @@ int64_t draw_tree_base_self(const struct draw_tree *tree, uint32_t node);
  * SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err draw_tree_create(const struct draw_frame *root, struct draw_tree **tree);
 /* Returns the number of the equal frame, or of a new one with copied strings; PROFILE_TABLE_NONE
- * when out of memory. */
+ * when out of memory. The source does not distinguish frames: the first one's is kept. */
 uint32_t draw_tree_intern(struct draw_tree *tree, const struct draw_frame *frame);
 /* Stores the child of parent with that frame, which is added if there is none. The frames of a
  * stack that is too deep are one node "[deeper frames]". */

@@ -17,7 +17,7 @@ static sonde_err copy_string(struct profile_copy *copy, uint32_t id, uint32_t *n
     return SONDE_OK;
 }
 
-static sonde_err copy_mapping(struct profile_copy *copy, uint32_t id) {
+sonde_err profile_copy_mapping(struct profile_copy *copy, uint32_t id) {
     struct sonde_mapping mapping = *sonde_profile_mapping(copy->from, id);
     uint32_t new_id;
     sonde_err err = copy_string(copy, mapping.filename, &mapping.filename);
@@ -48,23 +48,40 @@ static sonde_err copy_function(struct profile_copy *copy, uint32_t id, uint32_t 
     return err;
 }
 
-sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id, uint32_t *new_id) {
+/* The location at that address, without its first `skip` lines. */
+static sonde_err add_location(struct profile_copy *copy, uint32_t id, uint32_t skip,
+                              uint64_t address, uint32_t *new_id) {
     struct sonde_location location = *sonde_profile_location(copy->from, id);
-    *new_id = copy->locations[id];
-    if (*new_id)
-        return SONDE_OK;
+    const struct sonde_line *from = location.lines + skip;
+    location.line_count -= skip;
     struct sonde_line *lines = calloc(location.line_count + 1, sizeof *lines);
     sonde_err err = lines ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < location.line_count && !err; i++) {
-        lines[i].line = location.lines[i].line;
-        err = copy_function(copy, location.lines[i].function, &lines[i].function);
+        lines[i].line = from[i].line;
+        err = copy_function(copy, from[i].function, &lines[i].function);
     }
     location.lines = lines;
     location.mapping = copy->mappings[location.mapping];
+    location.address = address;
     if (!err)
         err = sonde_profile_add_location(copy->into, &location, new_id);
     free(lines);
-    copy->locations[id] = err ? 0 : *new_id;
+    return err;
+}
+
+static uint64_t address_of(const struct profile_copy *copy, uint32_t id) {
+    return sonde_profile_location(copy->from, id)->address;
+}
+
+sonde_err profile_copy_location_at(struct profile_copy *copy, uint32_t id, uint64_t address) {
+    return add_location(copy, id, 0, address, &copy->locations[id]);
+}
+
+sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id, uint32_t *new_id) {
+    sonde_err err = SONDE_OK;
+    if (!copy->locations[id])
+        err = profile_copy_location_at(copy, id, address_of(copy, id));
+    *new_id = copy->locations[id];
     return err;
 }
 
@@ -83,10 +100,13 @@ static sonde_err copy_labels(struct profile_copy *copy, const struct sonde_sampl
 }
 
 sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t skip,
-                              struct profile_copied_sample *out) {
+                              uint32_t lines, struct profile_copied_sample *out) {
     struct sonde_sample sample = sonde_profile_sample(copy->from, index);
     sonde_err err = copy_labels(copy, &sample, out->labels);
-    for (uint32_t i = skip; i < sample.location_count && !err; i++)
+    if (!err && lines > 0)
+        err = add_location(copy, sample.locations[skip], lines,
+                           address_of(copy, sample.locations[skip]), &out->locations[0]);
+    for (uint32_t i = skip + (lines > 0); i < sample.location_count && !err; i++)
         err = profile_copy_location(copy, sample.locations[i], &out->locations[i - skip]);
     memcpy(out->values, sample.values, copy->from->type_count * sizeof *out->values);
     out->sample = (struct sonde_sample){.locations = out->locations,
@@ -98,18 +118,23 @@ sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t 
     return err;
 }
 
-sonde_err profile_copy_init(struct profile_copy *copy, struct sonde_profile *into,
-                            const struct sonde_profile *from) {
+sonde_err profile_copy_begin(struct profile_copy *copy, struct sonde_profile *into,
+                             const struct sonde_profile *from) {
     *copy = (struct profile_copy){.into = into, .from = from};
     copy->strings = calloc(from->strings.count + 1, sizeof(uint32_t));
     copy->mappings = calloc(from->mappings.count + 1, sizeof(uint32_t));
     copy->functions = calloc(from->functions.count + 1, sizeof(uint32_t));
     copy->locations = calloc(from->locations.count + 1, sizeof(uint32_t));
-    if (!copy->strings || !copy->mappings || !copy->functions || !copy->locations)
-        return SONDE_OUT_OF_MEMORY;
-    sonde_err err = SONDE_OK;
+    return copy->strings && copy->mappings && copy->functions && copy->locations
+               ? SONDE_OK
+               : SONDE_OUT_OF_MEMORY;
+}
+
+sonde_err profile_copy_init(struct profile_copy *copy, struct sonde_profile *into,
+                            const struct sonde_profile *from) {
+    sonde_err err = profile_copy_begin(copy, into, from);
     for (uint32_t id = 1; id <= from->mappings.count && !err; id++)
-        err = copy_mapping(copy, id);
+        err = profile_copy_mapping(copy, id);
     return err;
 }
 

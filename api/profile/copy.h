@@ -11,7 +11,8 @@
 struct profile_copy {
     struct sonde_profile *into;
     const struct sonde_profile *from;
-    uint32_t *strings, *mappings, *functions, *locations; /* old id → new id + 1; 0 = not yet */
+    /* Old id → new id, of strings new id + 1; 0 = not yet. A caller may enter others first. */
+    uint32_t *strings, *mappings, *functions, *locations;
 };
 
 /* A translated sample and its storage. */
@@ -25,13 +26,20 @@ struct profile_copied_sample {
 /* Copies all mappings at once, because their order matters: the first one is the program. */
 SONDE_MUST_USE sonde_err profile_copy_init(struct profile_copy *copy, struct sonde_profile *into,
                                            const struct sonde_profile *from);
+/* The same without the mappings, which the caller enters. */
+SONDE_MUST_USE sonde_err profile_copy_begin(struct profile_copy *copy, struct sonde_profile *into,
+                                            const struct sonde_profile *from);
 void profile_copy_finish(struct profile_copy *copy);
+SONDE_MUST_USE sonde_err profile_copy_mapping(struct profile_copy *copy, uint32_t id);
 SONDE_MUST_USE sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id,
                                                uint32_t *new_id);
-/* Translates the sample `index` of `from` without its first `skip` leaf locations. Does not add it
- * to `into`. */
+/* Copies a location to another address. */
+SONDE_MUST_USE sonde_err profile_copy_location_at(struct profile_copy *copy, uint32_t id,
+                                                  uint64_t address);
+/* Translates the sample `index` of `from` without its first `skip` leaf locations, and the next one
+ * without its first `lines` lines. Does not add it to `into`. */
 SONDE_MUST_USE sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t skip,
-                                             struct profile_copied_sample *out);
+                                             uint32_t lines, struct profile_copied_sample *out);
 /* A profile without samples, with the types, info, comments and limit of `from`; NULL when out of
  * memory. */
 struct sonde_profile *profile_copy_empty(const struct sonde_profile *from);

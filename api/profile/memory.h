@@ -45,19 +45,24 @@ double sonde_memory_sampled(const struct sonde_memory_pair *pair,
  * 1.96 / sqrt(samples); INFINITY for 0. For several stacks, add their samples first. */
 double sonde_memory_relative_error(double samples);
 
-/* Whether a location belongs to an allocator. */
-typedef bool sonde_memory_is_allocator(void *context, const struct sonde_profile *profile,
-                                       const struct sonde_location *location);
-/* Decides by the module: libjemalloc*, libtcmalloc*, libmimalloc*, libsonde*. For an allocator that
- * is linked into the program the caller needs a function that knows its symbols. */
-sonde_memory_is_allocator sonde_memory_in_allocator_module;
+/* How much of a location belongs to an allocator: the number of its innermost lines, or
+ * SONDE_MEMORY_WHOLE if all of it does. The rest is the function into which the allocator's code
+ * was inlined. */
+#define SONDE_MEMORY_WHOLE UINT32_MAX
+typedef uint32_t sonde_memory_own_lines(void *context, const struct sonde_profile *profile,
+                                        const struct sonde_location *location);
+/* Decides by the module: libjemalloc*, libtcmalloc*, libmimalloc*, libsonde*. */
+sonde_memory_own_lines sonde_memory_of_library;
+/* Decides by the module and by the names of functions (allocator_names.h). context: a bool, whether
+ * the allocator is linked into the program. */
+sonde_memory_own_lines sonde_memory_of_allocator;
 
-/* Creates a copy whose stacks end in the code that called the allocator: leaf locations for which
- * is_allocator returns true are removed, and stacks that are equal then are merged. A stack that
- * becomes empty is "[allocator]", so the totals stay the same. The caller destroys *trimmed, which
- * is NULL on failure. Errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
+/* Creates a copy whose stacks end in the code that called the allocator: what own_lines counts is
+ * removed from the leaf, and stacks that are equal then are merged. A stack that becomes empty is
+ * "[allocator]", so the totals stay the same. The caller destroys *trimmed, which is NULL on
+ * failure. Errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err sonde_memory_trim(const struct sonde_profile *profile,
-                                           sonde_memory_is_allocator *is_allocator, void *context,
+                                           sonde_memory_own_lines *own_lines, void *context,
                                            struct sonde_profile **trimmed, struct sonde_diag *diag);
 
 #endif

@@ -11,7 +11,7 @@ static sonde_err merge_all(struct profile_copy *copy, int64_t scale) {
     for (uint32_t id = 1; id <= from->locations.count && !err; id++)
         err = profile_copy_location(copy, id, &ignored);
     for (size_t i = 0; i < from->samples.count && !err; i++) {
-        err = profile_copy_sample(copy, i, 0, &copied);
+        err = profile_copy_sample(copy, i, 0, 0, &copied);
         for (size_t k = 0; k < from->type_count; k++)
             copied.values[k] = profile_multiply(copied.values[k], scale);
         if (!err)

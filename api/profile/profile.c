@@ -4,6 +4,7 @@
 #include "api/profile/profile_tables.h"
 #include "api/profile/timeline.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ struct sonde_profile *sonde_profile_create(const struct sonde_value_type *types,
     struct sonde_profile *profile = calloc(1, sizeof *profile);
     if (!profile)
         return NULL;
+    profile->owners = 1;
     profile->type_count = type_count;
     profile->limit_bytes = limit_bytes ? limit_bytes : DEFAULT_LIMIT;
     profile_table_init(&profile->strings, sizeof(struct profile_text));
@@ -83,7 +85,7 @@ struct sonde_profile *sonde_profile_create(const struct sonde_value_type *types,
 }
 
 void sonde_profile_destroy(struct sonde_profile *profile) {
-    if (!profile)
+    if (!profile || atomic_fetch_sub(&profile->owners, 1) > 1)
         return;
     profile_table_finish(&profile->strings);
     profile_table_finish(&profile->mappings);
@@ -99,6 +101,11 @@ void sonde_profile_destroy(struct sonde_profile *profile) {
     free(profile);
 }
 
+struct sonde_profile *sonde_profile_share(struct sonde_profile *profile) {
+    atomic_fetch_add(&profile->owners, 1);
+    return profile;
+}
+
 void sonde_profile_set_info(struct sonde_profile *profile, const struct sonde_profile_info *info) {
     struct profile_type period_type = {0};
     if (intern_type(profile, info->period_type, &period_type) != SONDE_OK)
@@ -110,6 +117,12 @@ void sonde_profile_set_info(struct sonde_profile *profile, const struct sonde_pr
                                   sonde_profile_text(profile, period_type.unit)};
     if (info->default_type >= profile->type_count)
         profile->info.default_type = 0;
+}
+
+sonde_err sonde_profile_rename_type(struct sonde_profile *profile, size_t index, const char *type) {
+    if (index >= profile->type_count)
+        return SONDE_INVALID_ARGUMENT;
+    return intern_text(profile, type, &profile->types[index].type);
 }
 
 const struct sonde_profile_info *sonde_profile_info(const struct sonde_profile *profile) {

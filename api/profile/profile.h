@@ -101,6 +101,9 @@ struct sonde_profile_info {
 struct sonde_profile *sonde_profile_create(const struct sonde_value_type *types, size_t type_count,
                                            size_t limit_bytes);
 void sonde_profile_destroy(struct sonde_profile *profile);
+/* Adds an owner: each owner destroys the profile, and the last one frees it. From now on nobody may
+ * change it. Any thread. */
+struct sonde_profile *sonde_profile_share(struct sonde_profile *profile);
 
 /* Adding. Errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE, and SONDE_INVALID_ARGUMENT for an id that
  * does not exist. Strings are copied, with invalid UTF-8 as \xNN and control characters as spaces.
@@ -128,6 +131,9 @@ SONDE_MUST_USE sonde_err sonde_profile_append_sample(struct sonde_profile *,
 /* Reserves memory for that many samples. */
 SONDE_MUST_USE sonde_err sonde_profile_expect_samples(struct sonde_profile *, uint32_t count);
 SONDE_MUST_USE sonde_err sonde_profile_add_comment(struct sonde_profile *, const char *text);
+/* Renames a sample type; its unit stays. */
+SONDE_MUST_USE sonde_err sonde_profile_rename_type(struct sonde_profile *, size_t index,
+                                                   const char *type);
 void sonde_profile_set_info(struct sonde_profile *, const struct sonde_profile_info *);
 
 /* Reading. */
@@ -162,5 +168,19 @@ const char *sonde_sample_label(const struct sonde_profile *, const struct sonde_
 SONDE_MUST_USE sonde_err sonde_profile_merge(struct sonde_profile *into,
                                              const struct sonde_profile *from, int64_t scale,
                                              struct sonde_diag *diag);
+
+/* Some types and a range of the samples of a profile. */
+struct sonde_profile_part {
+    size_t types[SONDE_PROFILE_MAX_TYPES], type_count;
+    size_t first, end;                 /* of the samples; end is exclusive, and may be too large */
+    const char *const *without_labels; /* keys, the last one NULL; NULL = all labels are kept */
+};
+
+/* Copies a part with all it refers to. Samples that have no positive value in it are left out;
+ * those that are equal without the labels are merged. The caller destroys *copy, which is NULL on
+ * failure. Errors: those of adding, and SONDE_INVALID_ARGUMENT for a type that does not exist. */
+SONDE_MUST_USE sonde_err sonde_profile_copy_part(const struct sonde_profile *profile,
+                                                 const struct sonde_profile_part *part,
+                                                 struct sonde_profile **copy);
 
 #endif

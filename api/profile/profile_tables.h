@@ -26,6 +26,7 @@ struct profile_type {
 };
 
 struct sonde_profile {
+    _Atomic uint32_t owners;
     struct sonde_arena arena;
     void **adopted;
     size_t adopted_count, adopted_bytes;

@@ -95,7 +95,7 @@ static sonde_err add_part(struct profile_copy *copy, size_t index, uint64_t coun
     struct profile_copied_sample copied;
     if (count == 0)
         return SONDE_OK;
-    sonde_err err = profile_copy_sample(copy, index, 0, &copied);
+    sonde_err err = profile_copy_sample(copy, index, 0, 0, &copied);
     if (err)
         return err;
     struct sonde_sample whole = sonde_profile_sample(copy->from, index);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/c/client_state.h"
 
+#include "api/port.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grpc/grpc_security.h>
@@ -95,9 +97,15 @@ sonde_err client_channel_create(const struct client_options *options, grpc_chann
                                 struct sonde_diag *diag) {
     grpc_channel_credentials *credentials = NULL;
     const char *address = options->address;
-    if (strncmp(address, "unix:", 5) != 0 && !strrchr(address, ':'))
+    const char *colon = strncmp(address, "unix:", 5) == 0 ? NULL : strrchr(address, ':');
+    unsigned port;
+    bool is_url = strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0;
+    if (is_url || (!colon && strncmp(address, "unix:", 5) != 0))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "address \"%.64s\" is neither unix:PATH nor HOST:PORT", address);
+    if (colon && !sonde_port_read(colon + 1, &port))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "address \"%.64s\": " SONDE_PORT_RULE,
+                          address);
     sonde_err err = make_credentials(options, &credentials, diag);
     if (err)
         return err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/capture.h"
 
+#include "api/clock_name.h"
 #include "clients/cli/cli.h"
 
 #include <inttypes.h>
@@ -217,7 +218,7 @@ sonde_err capture_run(struct service *service, const char *target,
     selector.all = settings->all;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = (Sonde__V1__Format)format;
-    rendering.merge_threads = settings->merge_threads;
+    rendering.split_threads = cli_splits_threads(&settings->threads);
     rendering.title = settings->title ? (char *)settings->title : rendering.title;
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     request.target = &selector;
@@ -266,12 +267,13 @@ static void print_saved(const struct capture_result *result) {
 
 void capture_print_summary(const char *path, const struct capture_result *result) {
     char samples[32], dropped[32];
+    bool is_best = !result->clock[0] || sonde_clock_is_best(result->clock);
     fprintf(stderr, "%s: %s samples in %.1f s, %s dropped%s%s%s\n", path,
             group_digits(result->samples, samples), result->duration_ms / 1000.0,
-            group_digits(result->dropped, dropped), result->clock[0] ? ", clock " : "",
-            result->clock, result->target_gone ? "; the target exited early" : "");
-    if (result->clock_note[0] && strcmp(result->clock, "perf-cpu") != 0)
-        fprintf(stderr, "clock: %s\n", result->clock_note);
+            group_digits(result->dropped, dropped), is_best ? "" : ", clock ",
+            is_best ? "" : result->clock, result->target_gone ? "; the target exited early" : "");
+    if (result->clock_note[0])
+        fprintf(stderr, "note: %s\n", result->clock_note);
     if (result->budget_note[0])
         fprintf(stderr, "overhead ceiling: %s\n", result->budget_note);
     if (result->samples == 0)

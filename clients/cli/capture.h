@@ -6,6 +6,7 @@
 #define SONDE_CLIENTS_CLI_CAPTURE_H
 
 #include "api/draw/draw.h"
+#include "clients/cli/cli.h"
 #include "clients/cli/output.h"
 #include "clients/cli/service.h"
 
@@ -17,7 +18,7 @@ struct capture_settings {
     const char *source;       /* "auto", "host", "guest"; NULL = auto */
     const char *max_overhead; /* "0.01", "1%"; NULL = no limit */
     bool all;                 /* several processes as one target */
-    bool merge_threads;
+    struct cli_threads threads;
     bool keep;        /* also save the capture in sonded */
     const char *note; /* used with keep; NULL = none */
     /* Called once when sampling has begun, on the client's thread; NULL = nothing. The terminal
@@ -49,8 +50,7 @@ struct capture_settings {
         CAPTURE_OPTION(type, at, "max-overhead", 0, "SHARE", TEXT, max_overhead, 0, 0,           \
                        "limit sampling to this share of the target's CPU time: 1% or 0.01"),     \
         CAPTURE_OPTION(type, at, "title", 0, "TEXT", TEXT, title, 0, 0, "title of the picture"), \
-        CAPTURE_OPTION(type, at, "merge-threads", 'm', NULL, FLAG, merge_threads, 0, 0,          \
-                       "merge all threads")
+        THREADS_OPTIONS(type, at.threads)
 
 /* How complete an answer of the history is; see Completeness in profiler.proto. */
 struct capture_completeness {

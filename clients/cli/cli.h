@@ -20,6 +20,19 @@ struct verb {
     const struct sonde_options *options;
 };
 
+/* --split-threads. --merge-threads is the default and overrides it; older scripts have it. */
+struct cli_threads {
+    bool split, merge;
+};
+#define THREADS_OPTION(type, field, name, letter, help) \
+    { name, letter, NULL, NULL, SONDE_OPTION_FLAG, offsetof(type, field), 0, 0, help }
+#define THREADS_OPTIONS(type, at)                                                     \
+    THREADS_OPTION(type, at.split, "split-threads", 0, "show each thread by itself"), \
+        THREADS_OPTION(type, at.merge, "merge-threads", 'm', NULL)
+static inline bool cli_splits_threads(const struct cli_threads *threads) {
+    return threads->split && !threads->merge;
+}
+
 /* Fills *settings from the arguments. If it returns false, the verb exits with *status: after
  * --help, or after a usage error. */
 bool cli_options(const struct verb *verb, void *settings, bool stop_at_plain, int *argc,

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/formats.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct sonde_format_info *format_choose(const char *name, const char *path,
                                               unsigned subjects) {
-    if (name)
-        return sonde_format_from_output_of(sonde_slice_of(name), subjects);
-    const struct sonde_format_info *info = sonde_format_from_name(path);
+    char file[64];
+    const struct sonde_format_info *info =
+        name ? sonde_format_from_output_of(sonde_slice_of(name), subjects) : NULL;
+    if (info)
+        return info;
+    snprintf(file, sizeof file, "x.%.60s", name ? name : "");
+    info = sonde_format_from_name(name ? file : path);
     return info && (info->offered & subjects) ? info : NULL;
 }
 

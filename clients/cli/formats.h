@@ -13,8 +13,8 @@
 /* The help text of --format. */
 #define FORMAT_HELP "output format if the extension does not select it: proto, top, ..."
 
-/* Returns the format called `name`, or the one of the extension of `path` if `name` is NULL. NULL
- * if there is none, or none for these subjects. */
+/* Returns the format called `name`, which may also be an extension ("svg"), or the one of the
+ * extension of `path` if `name` is NULL. NULL if there is none, or none for these subjects. */
 const struct sonde_format_info *format_choose(const char *name, const char *path,
                                               unsigned subjects);
 

@@ -42,6 +42,11 @@ sonde_err output_open(struct output *output, const char *path, struct sonde_diag
     return output->fd < 0 ? sonde_fail_os(diag, errno, "cannot write %.200s", path) : SONDE_OK;
 }
 
+/* The reader of stdout has what it wants: nothing is wrong. */
+static bool has_reader_gone(const struct output *output, int os_error) {
+    return os_error == EPIPE && strcmp(output->path, "-") == 0;
+}
+
 sonde_err output_write(struct output *output, const void *data, size_t len,
                        struct sonde_diag *diag) {
     const char *at = data;
@@ -49,6 +54,8 @@ sonde_err output_write(struct output *output, const void *data, size_t len,
         ssize_t written = write(output->fd, at, len);
         if (written < 0 && errno == EINTR)
             continue;
+        if (written < 0 && has_reader_gone(output, errno))
+            return SONDE_OK;
         if (written < 0)
             return sonde_fail_os(diag, errno, "cannot write %.200s", output->path);
         at += written;

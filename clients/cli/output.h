@@ -20,6 +20,7 @@ struct output {
 
 SONDE_MUST_USE sonde_err output_open(struct output *output, const char *path,
                                      struct sonde_diag *diag);
+/* Does nothing if the reader of stdout has closed the pipe. */
 SONDE_MUST_USE sonde_err output_write(struct output *output, const void *data, size_t len,
                                       struct sonde_diag *diag);
 /* Renames the file to its final name. */

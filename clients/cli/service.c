@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/service.h"
 
-#include "api/os/paths.h"
+#include "clients/cli/choose_service.h"
 #include "clients/cli/cli.h"
 #include "clients/cli/run/private_sonded.h"
-#include "clients/cli/run/rundir.h"
+#include "clients/cli/suggest_target.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,77 +17,16 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #define CALL_TIMEOUT_MS 15000
+#define HTTP_ANSWER     "Received http2 header with status: " /* gRPC's words */
 
 static const char roots_address[] = "unix:/run/sonde/grpc.sock";
 
 static const char *socket_path(const char *address) {
     return strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
-}
-
-enum socket_state { SOCKET_ABSENT, SOCKET_FORBIDDEN, SOCKET_SERVED };
-
-/* A file that a killed sonded left behind is not served. */
-static enum socket_state socket_state(const char *path) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    int fd = path && strlen(path) < sizeof address.sun_path
-                 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
-                 : -1;
-    if (fd < 0)
-        return SOCKET_ABSENT;
-    strcpy(address.sun_path, path);
-    int failed = connect(fd, (struct sockaddr *)&address, sizeof address);
-    enum socket_state state = SOCKET_ABSENT;
-    if (failed == 0 || errno == EAGAIN) /* EAGAIN: its queue is full */
-        state = SOCKET_SERVED;
-    else if (errno == EACCES || errno == EPERM)
-        state = SOCKET_FORBIDDEN;
-    close(fd);
-    return state;
-}
-
-/* Counts the running services that this user may use: of `sonde run`, and the machine's own. */
-static size_t find_running(char found[128]) {
-    const char *own = sonde_default_grpc_address();
-    size_t running = rundir_find_service(found);
-    if (socket_state(socket_path(own)) == SOCKET_SERVED && running++ == 0)
-        snprintf(found, 128, "%s", own);
-    if (running == 0 && socket_state(socket_path(roots_address)) == SOCKET_SERVED) {
-        snprintf(found, 128, "%s", roots_address);
-        running++;
-    }
-    return running;
-}
-
-sonde_err service_address(const struct service_settings *settings, char address[512],
-                          struct sonde_diag *diag) {
-    char found[128];
-    const char *chosen = settings->address;
-    if (!chosen) {
-        size_t running = find_running(found);
-        if (running > 1)
-            return sonde_fail(
-                diag, SONDE_INVALID_ARGUMENT,
-                "%zu sonded services are running; choose one, for example with --service %s",
-                running, found);
-        chosen = running ? found : sonde_default_grpc_address();
-        /* The user then learns that only another user may use the one that is running. */
-        if (!running && socket_state(socket_path(roots_address)) == SOCKET_FORBIDDEN)
-            chosen = roots_address;
-    }
-    if (snprintf(address, 512, "%s", chosen) >= 512)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--service: address too long");
-    return SONDE_OK;
-}
-
-static bool is_any_running(const struct service_settings *settings) {
-    char found[128];
-    return settings->address || find_running(found) > 0;
 }
 
 /* Called before the client starts threads, so that they inherit the blocked signals. */
@@ -101,8 +40,8 @@ static int take_signals(sigset_t *before) {
     return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static sonde_err start_private(struct service *service, const sigset_t *mask,
-                               struct sonde_diag *diag) {
+static sonde_err start_private(struct service *service, struct sonde_diag *diag) {
+    const sigset_t *mask = service->settings.mask ? service->settings.mask : &service->mask;
     service->private = calloc(1, sizeof *service->private);
     if (!service->private)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
@@ -116,41 +55,99 @@ static sonde_err start_private(struct service *service, const sigset_t *mask,
     return err;
 }
 
-static sonde_err open_service(struct service *service, const struct service_settings *settings,
-                              bool starts, struct sonde_diag *diag) {
-    sigset_t before;
-    *service = (struct service){.is_found = !settings->address, .signals = -1, .watched = -1};
-    sonde_err err = starts ? SONDE_OK : service_address(settings, service->address, diag);
-    if (err)
-        return err;
-    if (!settings->mask)
-        service->signals = take_signals(&before);
-    if (starts)
-        err = start_private(service, settings->mask ? settings->mask : &before, diag);
-    if (err)
-        return err;
+/* Creates the client of service->address. */
+static sonde_err create_client(struct service *service, struct sonde_diag *diag) {
+    const struct service_settings *settings = &service->settings;
+    bool is_private = service->private != NULL;
     struct client_options options = {.address = service->address,
-                                     .token = settings->token,
-                                     .ca_file = starts ? NULL : settings->ca_file,
-                                     .cert_file = starts ? NULL : settings->cert_file,
-                                     .key_file = starts ? NULL : settings->key_file};
+                                     .token = service->is_foreign ? NULL : settings->token,
+                                     .ca_file = is_private ? NULL : settings->ca_file,
+                                     .cert_file = is_private ? NULL : settings->cert_file,
+                                     .key_file = is_private ? NULL : settings->key_file};
     return client_create(&options, &service->client, diag);
+}
+
+static void take_found(struct service *service, const struct found_service *found) {
+    snprintf(service->address, sizeof service->address, "%s", found->address);
+    service->is_foreign = !found->is_own;
+}
+
+static sonde_err none_running(struct sonde_diag *diag) {
+    char searched[160];
+    services_describe_search(searched, sizeof searched);
+    return sonde_fail(diag, SONDE_UNAVAILABLE,
+                      "no sonded is running (looked in %s); start a server with `sonde run -- "
+                      "COMMAND` or pass --service ADDR",
+                      searched);
+}
+
+/* Decides now if that needs no question: the address is set, or one sonded is running, or none. */
+static sonde_err open_service(struct service *service, const struct service_settings *settings,
+                              bool names_process, struct sonde_diag *diag) {
+    struct found_services *found = &service->found;
+    services_find(found);
+    size_t count = found->count;
+    if (count == 1 && found->items[0].is_own)
+        take_found(service, &found->items[0]);
+    else if (count == 0 && found->is_roots_forbidden && !service->may_start)
+        snprintf(service->address, sizeof service->address, "%s", roots_address);
+    else if (count == 0 && !service->may_start)
+        return none_running(diag);
+    else if (count == 0 && !names_process)
+        return sonde_fail(
+            diag, SONDE_INVALID_ARGUMENT,
+            "which process? Name it or give its pid; `sonde targets --all` lists all");
+    if (!settings->mask)
+        service->signals = take_signals(&service->mask);
+    sonde_err err = SONDE_OK;
+    if (count == 0 && service->may_start)
+        err = start_private(service, diag);
+    return err || !service->address[0] ? err : create_client(service, diag);
+}
+
+/* Several are running, or only those of other users: the request decides. */
+static sonde_err decide(struct service *service, const struct client_method *method,
+                        const ProtobufCMessage *request, struct sonde_diag *diag) {
+    const struct service_question question = {.method = method,
+                                              .request = request,
+                                              .token = service->settings.token,
+                                              .may_start = service->may_start};
+    const struct found_service *chosen;
+    sonde_err err = choose_service(&service->found, &question, &chosen, diag);
+    if (err)
+        return err;
+    if (chosen)
+        take_found(service, chosen);
+    else
+        err = start_private(service, diag);
+    return err ? err : create_client(service, diag);
+}
+
+static sonde_err open_any(struct service *service, const struct service_settings *settings,
+                          bool may_start, bool names_process, struct sonde_diag *diag) {
+    *service = (struct service){.settings = *settings,
+                                .is_found = !settings->address,
+                                .may_start = may_start,
+                                .signals = -1,
+                                .watched = -1};
+    if (!settings->address)
+        return open_service(service, settings, names_process, diag);
+    if (snprintf(service->address, sizeof service->address, "%s", settings->address) >=
+        (int)sizeof service->address)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--service: address too long");
+    if (!settings->mask)
+        service->signals = take_signals(&service->mask);
+    return create_client(service, diag);
 }
 
 sonde_err service_open(struct service *service, const struct service_settings *settings,
                        struct sonde_diag *diag) {
-    return open_service(service, settings, false, diag);
+    return open_any(service, settings, false, false, diag);
 }
 
 sonde_err service_open_or_start(struct service *service, const struct service_settings *settings,
                                 bool names_process, struct sonde_diag *diag) {
-    bool starts = !is_any_running(settings);
-    *service = (struct service){.signals = -1, .watched = -1};
-    if (starts && !names_process)
-        return sonde_fail(
-            diag, SONDE_INVALID_ARGUMENT,
-            "which process? Name it or give its pid; `sonde targets --all` lists all");
-    return open_service(service, settings, starts, diag);
+    return open_any(service, settings, true, names_process, diag);
 }
 
 void service_close(struct service *service) {
@@ -207,8 +204,12 @@ static sonde_err name_end(const struct service *service, sonde_err err, struct s
 }
 
 /* Adds the address to the error, since the user may not know which one was chosen. */
-static sonde_err name_address(const struct service *service, sonde_err err,
-                              struct sonde_diag *diag) {
+static sonde_err name_address(struct service *service, sonde_err err, struct sonde_diag *diag) {
+    if (diag && strncmp(diag->text, HTTP_ANSWER, strlen(HTTP_ANSWER)) == 0)
+        return sonde_fail(diag, SONDE_UNAVAILABLE,
+                          "%.120s serves HTTP, not gRPC: pass the address of sonded, not of a "
+                          "gateway",
+                          service->address);
     if (err != SONDE_UNAVAILABLE)
         return err;
     if (service->private)
@@ -218,11 +219,17 @@ static sonde_err name_address(const struct service *service, sonde_err err,
         return sonde_fail(
             diag, SONDE_PERMISSION_DENIED, "permission denied on %.120s: run as %s or with sudo",
             socket_path(service->address), owner_of(socket_path(service->address), owner));
-    snprintf(why, sizeof why, "%.119s", diag ? diag->text : "");
+    snprintf(why, sizeof why, "%s%.100s%s", diag && diag->text[0] ? " (" : "",
+             diag ? diag->text : "", diag && diag->text[0] ? ")" : "");
+    services_find(&service->found);
+    if (service->found.count > 0)
+        return sonde_fail(
+            diag, err, "cannot reach sonded at %.100s%s; %zu running here, for example at %s",
+            service->address, why, service->found.count, service->found.items[0].address);
     return sonde_fail(diag, err,
-                      "cannot reach sonded at %.120s; start a server with `sonde run` or pass "
-                      "--service ADDR%s%s%s",
-                      service->address, why[0] ? " (" : "", why, why[0] ? ")" : "");
+                      "cannot reach sonded at %.120s%s; start a server with `sonde run` or pass "
+                      "--service ADDR",
+                      service->address, why);
 }
 
 /* A call that runs, and the FinishCapture call that may be sent to end it early. The client
@@ -359,6 +366,9 @@ static sonde_err perform(struct service *service, const struct client_method *me
                          const ProtobufCMessage *request, uint32_t deadline_ms,
                          struct running_call *running, struct sonde_diag *diag) {
     static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
+    sonde_err err = service->client ? SONDE_OK : decide(service, method, request, diag);
+    if (err)
+        return err;
     pthread_mutex_init(&running->lock, NULL);
     running->ended = eventfd(0, EFD_CLOEXEC);
     if (running->ended < 0)
@@ -380,6 +390,8 @@ static sonde_err perform(struct service *service, const struct client_method *me
         return SONDE_OK;
     if (running->err && diag)
         *diag = running->diag;
+    if (running->err == SONDE_TARGET_NOT_FOUND)
+        suggest_target(service->client, choose_selector(request), diag);
     return suggest_sudo(service, name_address(service, running->err, diag), diag);
 }
 

@@ -10,6 +10,7 @@
 #include "api/error.h"
 #include "api/options.h"
 #include "clients/c/client.h"
+#include "clients/cli/services.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 #include <signal.h>
@@ -37,9 +38,14 @@ struct service_settings {
                        "TLS: client private key (PEM)")
 
 struct service {
-    struct client *client;
+    struct client *client; /* NULL: several sonded are running, and the first call chooses one */
+    struct service_settings settings;
     char address[512];
+    struct found_services found;
     bool is_found;                   /* the address was found, not named */
+    bool is_foreign;                 /* it is another user's */
+    bool may_start;                  /* may start a private one */
+    sigset_t mask;                   /* as it was before */
     int signals;                     /* signalfd for SIGINT, SIGTERM and SIGHUP; -1 = none */
     struct private_service *private; /* NULL: joined a running one */
     char key[40];                    /* of the running capture, which a signal ends with its result,
@@ -51,18 +57,16 @@ struct service {
     void *watched_context;
 };
 
-/* The address in the settings, otherwise that of the only running `sonde run`, otherwise that of
- * the machine's own sonded. SONDE_INVALID_ARGUMENT if several are running. */
-SONDE_MUST_USE sonde_err service_address(const struct service_settings *settings, char address[512],
-                                         struct sonde_diag *diag);
-/* Does not connect: the first call does. */
+/* Does not connect: the first call does. Without an address in the settings, uses the sonded that
+ * is running (services.h). If there are several, the first call uses the one that its target is
+ * attached to (choose_service.h). SONDE_UNAVAILABLE if none is running. */
 SONDE_MUST_USE sonde_err service_open(struct service *service,
                                       const struct service_settings *settings,
                                       struct sonde_diag *diag);
-/* The same, but if no address is set and no sonded is running that this user may use, starts a
- * private one, which service_close ends. For verbs that can look at processes from outside.
- * Nothing attaches to a private one: SONDE_INVALID_ARGUMENT if it would be started, but the verb
- * names no process. */
+/* The same, but starts a private one, which service_close ends, if no address is set and this user
+ * may use none that is running, or if several are and the target is attached to none of them. For
+ * verbs that can look at processes from outside. Nothing attaches to a private one:
+ * SONDE_INVALID_ARGUMENT if it would be started, but the verb names no process. */
 SONDE_MUST_USE sonde_err service_open_or_start(struct service *service,
                                                const struct service_settings *settings,
                                                bool names_process, struct sonde_diag *diag);

@@ -6,6 +6,8 @@
 //     sonde_client.js [--service ADDR] targets [--all]
 //     sonde_client.js [--service ADDR] capture --seconds 10 --output redis.svg [TARGET]
 //     sonde_client.js [--service ADDR] live [--windows N] [TARGET]
+//     sonde_client.js [--service ADDR] heap on|off|status [TARGET]
+//     sonde_client.js [--service ADDR] symbolize TARGET 0xADDRESS...
 //
 // TARGET is a name or a pid of any process; @all is the whole machine, @all:NAME every process of that name, @all:PID a
 // process and all that it starts. --source is AUTOMATIC, HOST or GUEST.
@@ -103,7 +105,9 @@ function capture(client, meta, options, target) {
         rendering: { format: format[1] },
     }, meta);
     stream.on("data", (event) => {
-        if (event.event === "chunk")
+        if (event.event === "progress")
+            process.stderr.write(`\r${Math.round(event.progress.elapsed_ms / 1000)} s  ${event.progress.samples} samples`);
+        else if (event.event === "chunk")
             chunks.push(event.chunk);
         else if (event.event === "result")
             result = event.result;
@@ -148,6 +152,38 @@ function live(client, meta, options, target) {
     process.on("SIGINT", () => stream.cancel()); // stops the sampling in the target, too
 }
 
+// Switches heap profiling of a target, or says what it is; a target that cannot be profiled says why in `note`.
+function heap(client, meta, options, toggle, target) {
+    const done = (error, answer) => {
+        if (error)
+            return fail(error);
+        const state = answer.state || answer;
+        console.log(!state.available ? `not available: ${state.note}`
+            : state.active ? `on, one sample per ${state.sample_bytes} bytes` : "off");
+        client.close();
+    };
+    const methods = { on: client.HeapActivate, off: client.HeapDeactivate, status: client.HeapStatus };
+    if (!methods[toggle])
+        return console.error("usage: sonde_client.js heap on|off|status [TARGET]");
+    methods[toggle].call(client, { target: selector(target) }, meta, { deadline: Date.now() + 30000 }, done);
+}
+
+// Prints each address with its function, file and line. Inlined functions come first, callers below them.
+function symbolize(client, meta, options, target, ...addresses) {
+    const request = { target: selector(target), addresses: addresses.map((text) => BigInt(text).toString()), wait_ms: 5000 };
+    client.Symbolize(request, meta, { deadline: Date.now() + 30000 }, (error, answer) => {
+        if (error)
+            return fail(error);
+        answer.symbols.forEach(({ frames, reason }, index) => {
+            for (const frame of frames)
+                console.log(`${addresses[index]}  ${frame.name}${frame.file ? ` ${frame.file}:${frame.line}` : ""}`);
+            if (frames.length === 0)
+                console.log(`${addresses[index]}  ?? ${reason || "in no mapping"}`);
+        });
+        client.close();
+    });
+}
+
 function main() {
     const text = { type: "string" };
     const { values, positionals } = parseArgs({
@@ -157,12 +193,12 @@ function main() {
             source: text, all: { type: "boolean" },
         },
     });
-    const verb = { targets: showTargets, capture, live }[positionals[0]];
+    const verb = { targets: showTargets, capture, live, heap, symbolize }[positionals[0]];
     if (!verb)
-        return console.error("usage: sonde_client.js [--service ADDR] targets|capture|live [TARGET]");
+        return console.error("usage: sonde_client.js [--service ADDR] targets|capture|live|heap|symbolize ...");
     const proto = values.proto || path.join(__dirname, "../../proto/sonde/v1/profiler.proto");
     const address = values.service || process.env.SONDE_SERVICE || "unix:/run/sonde/grpc.sock";
-    verb(connect(address, proto), metadata(values.token || process.env.SONDE_TOKEN), values, positionals[1]);
+    verb(connect(address, proto), metadata(values.token || process.env.SONDE_TOKEN), values, ...positionals.slice(1));
 }
 
 module.exports = { connect, metadata, selector, Dictionary };

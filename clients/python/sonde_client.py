@@ -6,6 +6,8 @@ generated code: it gets the message types from the service by server reflection.
     sonde_client.py [--service ADDR] targets [--all]
     sonde_client.py [--service ADDR] capture -d 10 -F 99 -o redis.svg [TARGET]
     sonde_client.py [--service ADDR] live [--windows N] [TARGET]
+    sonde_client.py [--service ADDR] heap on|off|status [TARGET]
+    sonde_client.py [--service ADDR] symbolize TARGET 0xADDRESS...
 
 ADDR is unix:PATH or HOST:PORT (default: SONDE_SERVICE). TARGET is a name or a pid of any process; @all is the whole machine,
 @all:NAME every process of that name, @all:PID a process and all that it starts. As a module:
@@ -185,6 +187,32 @@ def live(service, args):
             print(window.end_reason)
 
 
+def heap(service, args):
+    """Switches heap profiling of a target, or says what it is; a target that cannot be profiled says why in `note`."""
+    target = selector(args.target)
+    if args.switch == "on":
+        state = service.HeapActivate(target=target, owner="sonde_client.py", timeout=30)
+    elif args.switch == "off":
+        state = service.HeapDeactivate(target=target, timeout=30).state
+    else:
+        state = service.HeapStatus(target=target, timeout=30)
+    if not state.available:
+        sys.exit(f"not available: {state.note}")
+    print(f"{'on' if state.active else 'off'}" + (f", one sample per {state.sample_bytes} bytes" if state.active else ""))
+
+
+def symbolize(service, args):
+    """Prints each address with its function, file and line. Inlined functions come first, callers below them."""
+    addresses = [int(address, 16) for address in args.addresses]
+    answer = service.Symbolize(target=selector(args.target), addresses=addresses, wait_ms=5000, timeout=30)
+    for address, symbols in zip(addresses, answer.symbols):
+        for frame in symbols.frames:
+            place = f" {frame.file}:{frame.line}" if frame.file else ""
+            print(f"{address:#x}  {frame.name}{place}")
+        if not symbols.frames:
+            print(f"{address:#x}  ?? {symbols.reason or 'in no mapping'}")
+
+
 def main():
     parser = argparse.ArgumentParser(description="A small client of Sonde's gRPC service.")
     parser.add_argument("--service", default=os.environ.get("SONDE_SERVICE", "unix:/run/sonde/grpc.sock"))
@@ -203,6 +231,14 @@ def main():
     verbs.choices["capture"].add_argument("-o", "--output", required=True)
     verbs.choices["live"].add_argument("--window", type=int, default=1000, help="milliseconds")
     verbs.choices["live"].add_argument("--windows", type=int, default=0, help="exit after this many")
+    switch = verbs.add_parser("heap")
+    switch.set_defaults(run=heap)
+    switch.add_argument("switch", choices=("on", "off", "status"))
+    switch.add_argument("target", nargs="?")
+    names = verbs.add_parser("symbolize")
+    names.set_defaults(run=symbolize)
+    names.add_argument("target")
+    names.add_argument("addresses", nargs="+", metavar="0xADDRESS")
     args = parser.parse_args()
     try:
         args.run(Service(args.service, args.token), args)

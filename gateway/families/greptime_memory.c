@@ -153,9 +153,30 @@ void handle_mem_deactivate(const struct request_context *context) {
     heap_deactivate(relay_create(context, sizeof(struct relay), &events), false);
 }
 
+/* The path of heap_list for the same target. */
+static void append_prefix(struct sonde_buf *out, const struct target_choice *target) {
+    if (path_is_said(target)) {
+        sonde_buf_puts(out, "/t/");
+        path_append_target(out, target);
+    }
+    sonde_buf_puts(out, "/debug/pprof/");
+}
+
+/* The first line is GreptimeDB's. */
 static void on_gdump_set(struct relay *relay, const ProtobufCMessage *message) {
-    bool active = ((const Sonde__V1__HeapGdump *)(const void *)message)->active;
-    reply_text(relay_take_request(relay), 200, active ? "gdump activated" : "gdump deactivated");
+    const Sonde__V1__HeapGdump *gdump = (const void *)message;
+    struct sonde_buf text = {0}, prefix = {0};
+    append_prefix(&prefix, &relay->target);
+    sonde_buf_puts(&text, gdump->active ? "gdump activated" : "gdump deactivated");
+    if (gdump->active)
+        sonde_buf_printf(&text,
+                         "\nWhile heap profiling is active, a dump is saved at each new maximum of "
+                         "mapped memory, at most one per second. The newest %u dumps are kept.\n"
+                         "list: %sheap_list\nfetch: %sheap?name=NNNNNN.heap",
+                         gdump->keep_dumps, prefix.data, prefix.data);
+    reply_bytes(relay_take_request(relay), REPLY_TEXT, sonde_buf_slice(&text));
+    sonde_buf_finish(&prefix);
+    sonde_buf_finish(&text);
 }
 
 static void refuse_form(const struct request_context *context, const char *reason) {

@@ -2,6 +2,7 @@
 #include "gateway/families/heap_switch.h"
 
 #define MAX_INTERVAL_S 86400
+#define MAX_DUMPS      10000
 
 static void ask_status(struct relay *relay, const struct relay_events *events) {
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
@@ -60,6 +61,8 @@ sonde_err heap_switch_read(const struct query *query, struct heap_switch *wanted
     struct sonde_slice name;
     char quoted[QUERY_QUOTED_SIZE];
     sonde_err err = query_whole(query, "interval", 0, MAX_INTERVAL_S, &wanted->interval_s, diag);
+    if (!err)
+        err = query_whole(query, "keep", 1, MAX_DUMPS, &wanted->keep_dumps, diag);
     if (err || !query_get(query, "backend", &name))
         return err;
     if (sonde_slice_equals(name, "jemalloc"))
@@ -80,6 +83,7 @@ void heap_activate(struct relay *relay, const struct request_context *context,
     Sonde__V1__TargetSelector selector = relay_selector(&relay->target);
     request.target = &selector;
     request.interval_s = (uint32_t)wanted->interval_s;
+    request.keep_dumps = (uint32_t)wanted->keep_dumps;
     request.sample_bytes = wanted->sample_bytes;
     request.backend = wanted->backend;
     request.owner = (char *)(uintptr_t)relay_owner(context, owner);

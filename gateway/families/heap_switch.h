@@ -19,7 +19,7 @@ void heap_refuse_inactive(struct relay *relay);
 
 /* How to start sampling; 0 in a field is the service's default. */
 struct heap_switch {
-    uint64_t interval_s, sample_bytes;
+    uint64_t interval_s, sample_bytes, keep_dumps;
     Sonde__V1__HeapState__Backend backend;
 };
 
@@ -27,8 +27,8 @@ struct heap_switch {
 #define HEAP_SWITCH_PROMISED \
     { .backend = SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC }
 
-/* Reads `interval` (0 to 86400 s) and `backend` (jemalloc, interposed); absent ones leave *wanted
- * unchanged. */
+/* Reads `interval` (0 to 86400 s), `keep` (1 to 10000 dumps) and `backend` (jemalloc, interposed);
+ * absent ones leave *wanted unchanged. */
 SONDE_MUST_USE sonde_err heap_switch_read(const struct query *query, struct heap_switch *wanted,
                                           struct sonde_diag *diag);
 

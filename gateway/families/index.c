@@ -139,6 +139,7 @@ static void set_prefix(struct index *index, const struct request_context *contex
 void handle_index(const struct request_context *context) {
     static const struct relay_events events = {on_targets, on_targets_end, finish};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
+    request.include_advice = true;
     struct index *index = relay_create(context, sizeof *index, &events);
     index->page.routes = context->gateway->routes;
     index->page.route_count = context->gateway->route_count;

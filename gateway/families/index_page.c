@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/families/index_page.h"
 
+#include "gateway/reply/target_path.h"
 #include "gateway/request/query.h"
 
 #include "api/options.h"
@@ -13,7 +14,8 @@ static const struct chapter {
     const char *title, *words[8];
 } chapters[] = {
     {"The gateway", {""}},
-    {"CPU time and threads", {"profile", "cpu", "backtraces"}},
+    {"CPU time and threads",
+     {"profile", "cpu", "backtraces", "goroutine", "thread", "block", "mutex"}},
     {"Memory", {"heap", "mem", "alloc"}},
     {"Saved captures", {"captures", "diff"}},
     {"History", {"history", "ProfileTracing"}},
@@ -59,23 +61,16 @@ static void append_sentence(const struct index_page *page, const char *text,
         sonde_buf_putc(out, *text < ' ' || *text == 0x7f ? '?' : *text);
 }
 
-/* "/t/<name>", or "/t/<pid>" if the name is not unique or could be read as a pid. */
-static void append_prefix(struct sonde_buf *out, const Sonde__V1__ListTargetsResponse *list,
-                          const Sonde__V1__Target *target) {
-    int32_t pid;
-    size_t same = 0;
-    for (size_t i = 0; i < list->n_targets; i++)
-        same += strcmp(list->targets[i]->name, target->name) == 0;
-    bool by_name = same == 1 && path_is_name(sonde_slice_of(target->name)) &&
-                   !path_is_pid(sonde_slice_of(target->name), &pid);
-    sonde_buf_puts(out, "/t/");
-    if (by_name)
-        path_append_encoded(out, sonde_slice_of(target->name));
-    else
-        sonde_buf_printf(out, "%d", target->pid);
-}
-
 /* ---- The parts ---- */
+
+static void append_advice(const struct index_page *page, const char *advice,
+                          struct sonde_buf *out) {
+    if (!advice[0])
+        return;
+    sonde_buf_puts(out, page->html ? "<br><small>" : "      ");
+    append_sentence(page, advice, out);
+    sonde_buf_puts(out, page->html ? "</small>" : "\n");
+}
 
 void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTargetsResponse *list) {
     struct sonde_buf *out = &page->targets;
@@ -84,15 +79,18 @@ void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTarget
         if (target->unattached)
             continue;
         sonde_buf_puts(out, page->html ? "<li><a href=\"" : "  ");
-        append_prefix(out, list, target);
+        target_path_append(out, list, target);
         if (page->html) {
             sonde_buf_puts(out, "/\">");
             append_html(out, target->name);
-            sonde_buf_printf(out, "</a> pid %d</li>\n", target->pid);
+            sonde_buf_printf(out, "</a> pid %d", target->pid);
+            append_advice(page, target->advice, out);
+            sonde_buf_puts(out, "</li>\n");
         } else {
             sonde_buf_putc(out, ' ');
             append_plain(out, target->name);
             sonde_buf_printf(out, " pid %d\n", target->pid);
+            append_advice(page, target->advice, out);
         }
     }
 }

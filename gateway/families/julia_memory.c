@@ -6,14 +6,14 @@
 #include "gateway/families/heap_switch.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
+#include "gateway/request/alloc_params.h"
 
 #include <math.h>
 
 #define LOWEST_RATE  1e-9
 #define DEFAULT_RATE 0.0001
 #define LEASE_MS     3600000
-#define EVERY_MS     60000 /* the service samples every allocation for a minute at most */
-#define DEADLINE_MS  5000
+#define DEADLINE_MS  35000 /* the service waits 30 s for the target */
 
 void handle_julia_allocs(const struct request_context *context) {
     const struct profile_setup *setup = context->route->setup;
@@ -28,6 +28,9 @@ void handle_julia_allocs(const struct request_context *context) {
         query_decimal(&context->query, "sample_rate", LOWEST_RATE, 1, &request.probability, &diag);
     if (!err)
         err = query_decimal(&context->query, "duration", 0.001, 3600, &duration, &diag);
+    if (!err)
+        err = alloc_params_check("duration", duration, "sample_rate", request.probability == 1,
+                                 &diag);
     if (err) {
         reply_error(context->request, context->family, err, &diag);
         return;
@@ -70,11 +73,15 @@ void handle_julia_allocs_start(const struct request_context *context) {
     request.probability = DEFAULT_RATE;
     sonde_err err =
         query_decimal(&context->query, "sample_rate", LOWEST_RATE, 1, &request.probability, &diag);
+    bool keep_frames = false;
+    if (!err)
+        err = query_flag(&context->query, "allocator_frames", &keep_frames, &diag);
     if (err) {
         reply_error(context->request, context->family, err, &diag);
         return;
     }
-    request.lease_ms = request.probability < 1 ? LEASE_MS : EVERY_MS;
+    request.keep_allocator_frames = keep_frames;
+    request.lease_ms = request.probability < 1 ? LEASE_MS : ALLOC_PARAMS_EVERY_S * 1000;
     request.owner = (char *)(uintptr_t)relay_owner(context, owner);
     struct relay *relay = relay_create(context, sizeof *relay, &events);
     if (context->head)

@@ -41,6 +41,7 @@ static void ask_next(struct symbols *symbols) {
     request.addresses = symbols->addresses;
     request.n_addresses = symbols->count;
     request.names_only = true;
+    request.name_allocators = true;
     relay_call(&symbols->relay, &client_symbolize, &request.base, DEADLINE_MS);
 }
 
@@ -120,7 +121,7 @@ void handle_symbol(const struct request_context *context) {
     static const struct relay_events events = {on_symbols, on_end, finish};
     struct symbols *symbols = relay_create(context, sizeof *symbols, &events);
     symbols->body = http_request_body(context->request);
-    symbols->is_go = negotiate_is_go(&context->headers);
+    symbols->is_go = negotiate_reads_pprof(&context->headers);
     symbols->text.limit = MAX_TEXT;
     if (!sonde_slice_equals(http_request_method(context->request), "POST"))
         relay_check_target(&symbols->relay, answer_count);

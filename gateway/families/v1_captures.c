@@ -7,6 +7,7 @@
 #include "gateway/reply/json_lines.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
+#include "gateway/request/alloc_params.h"
 #include "gateway/request/cpu_params.h"
 
 #include <stdio.h>
@@ -149,6 +150,9 @@ static sonde_err read_options(const struct query *query, struct capture_options 
         err = cpu_params_read_mode(query, &options->mode, diag);
     if (!err)
         err = query_whole(query, "interval", 1, MAX_SAMPLE_BYTES, &options->sample_bytes, diag);
+    if (!err && options->is_allocs)
+        err = alloc_params_check("seconds", (double)options->seconds, "interval",
+                                 options->sample_bytes == 1, diag);
     return err ? err : read_note(query, options->note, diag);
 }
 

@@ -7,6 +7,7 @@
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,7 +17,6 @@
 /* Without an extension the format is negotiated as on /debug/pprof/profile. */
 static const struct profile_setup plain = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, PROFILE_NEGOTIATES,
                                            FORMATS_CPU, "attachment; filename=\"capture\""};
-static const struct profile_setup extended = {0, 0, PROFILE_GZIP_BODY, FORMATS_CPU, "attachment"};
 
 /* Of a HEAD request. */
 struct check {
@@ -65,28 +65,23 @@ static void start(const struct request_context *context, const struct profile_fo
 
 /* ---- One capture ---- */
 
-/* Reads "7" or "7.svg": the number, and the extension's format (0 = no extension). */
-static sonde_err read_name(struct sonde_slice name, uint64_t *id, int *format,
-                           struct sonde_diag *diag) {
-    char text[64], quoted[QUERY_QUOTED_SIZE];
+/* Reads "7" or "7.svg": the number, and the extension's format (NULL = no extension). */
+static sonde_err read_name(struct sonde_slice name, uint64_t *id,
+                           const struct sonde_format_info **format, struct sonde_diag *diag) {
+    char quoted[QUERY_QUOTED_SIZE];
     size_t digits = 0;
-    *id = *format = 0;
-    if (name.len < sizeof text && !memchr(name.data, 0, name.len)) {
-        memcpy(text, name.data, name.len);
-        text[name.len] = 0;
-        digits = strspn(text, "0123456789");
-    }
-    const struct sonde_format_info *info = digits ? sonde_format_from_name(text) : NULL;
-    bool is_good = digits > 0 && digits < 19 &&
-                   (!text[digits] || (info && strcmp(info->extension, text + digits) == 0));
-    if (!is_good)
+    while (digits < name.len && isdigit((unsigned char)name.data[digits]))
+        digits++;
+    struct sonde_slice rest = {name.data + digits, name.len - digits};
+    *format = format_of_extension(rest);
+    *id = 0;
+    if (digits == 0 || digits >= 19 || (rest.len > 0 && !*format))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "capture: \"%.190s\" is not a number, optionally followed by the "
                           "extension of a format, such as .svg or .pb.gz",
                           query_quote(name, quoted));
     for (size_t i = 0; i < digits; i++)
-        *id = *id * 10 + (uint64_t)(text[i] - '0');
-    *format = text[digits] ? (int)info->format : 0;
+        *id = *id * 10 + (uint64_t)(name.data[i] - '0');
     return SONDE_OK;
 }
 
@@ -107,13 +102,14 @@ static sonde_err read_time(const struct query *query, const char *key, uint32_t 
     return err;
 }
 
-void handle_v1_capture(const struct request_context *context) {
+void handle_v1_capture(const struct request_context *asked) {
+    struct request_context named = *asked;
+    const struct request_context *context = &named;
     struct sonde_diag diag = {0};
     struct profile_format format;
     uint32_t from_ms = 0, until_ms = 0;
     uint64_t id;
-    int extension;
-    sonde_err err = read_name(name_of(context), &id, &extension, &diag);
+    sonde_err err = read_name(name_of(context), &id, &named.extension, &diag);
     if (!err)
         err = read_time(&context->query, "from", &from_ms, &diag);
     if (!err)
@@ -122,8 +118,7 @@ void handle_v1_capture(const struct request_context *context) {
         reply_error(context->request, context->family, err, &diag);
         return;
     }
-    if (!profile_format_read(context, extension ? &extended : &plain,
-                             extension ? extension : plain.format, &format))
+    if (!profile_format_read(context, &plain, plain.format, &format))
         return;
     Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
     Sonde__V1__Rendering rendering = profile_format_rendering(&format);
@@ -141,7 +136,7 @@ static sonde_err read_timeline(const struct request_context *context,
                                struct sonde_diag *diag) {
     char quoted[QUERY_QUOTED_SIZE];
     uint64_t bin_ms = 0;
-    int extension;
+    const struct sonde_format_info *extension;
     sonde_err err = read_name(name_of(context), &request->id, &extension, diag);
     if (!err && extension)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "capture: \"%.190s\" is not a number",

@@ -52,8 +52,8 @@ SONDE_MUST_USE sonde_err http_server_create(const struct http_options *options,
                                             struct http_server **server, struct sonde_diag *diag);
 /* "http://127.0.0.1:20180", "unix:/run/x"; valid until destroy. */
 const char *http_server_address(const struct http_server *server, size_t listener);
-/* Whether a listener can be reached from other machines. */
-bool http_server_is_open(const struct http_server *server);
+/* The first address in `listen` that other machines can reach; NULL = none. */
+const char *http_server_open_address(const struct http_server *server);
 /* Runs the loop until http_server_stop, and then until the last request has ended or grace_ms has
  * passed. The requests left by then are answered 503 or cut. While `busy` (may be NULL) returns
  * true the loop runs for up to another second. */
@@ -99,7 +99,7 @@ void http_request_note(struct http_request *request, const char *format, ...)
 void http_request_on_gone(struct http_request *request, void (*on_gone)(void *context),
                           void *context);
 
-#define HTTP_MAX_HEADERS 6
+#define HTTP_MAX_HEADERS 8
 
 struct http_header {
     const char *name, *value; /* lower case name; copied */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Listeners: parses their addresses, binds them and accepts connections. */
+#include "api/port.h"
 #include "gateway/http/http_server.h"
 
 #include <arpa/inet.h>
@@ -131,15 +132,19 @@ static void describe_tcp(struct listener *listener, int fd, bool tls) {
 static sonde_err listen_tcp(struct listener *listener, const char *text, int *fd,
                             struct sonde_diag *diag) {
     char copy[160], *host, *port;
+    unsigned number;
     if ((size_t)snprintf(copy, sizeof copy, "%s", text) >= sizeof copy ||
         !split_address(copy, &host, &port))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "--listen %.64s: expected HOST:PORT or unix:PATH", text);
+                          "address \"%.64s\" is neither unix:PATH nor HOST:PORT", text);
+    if (!sonde_port_read(port, &number))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "address \"%.64s\": " SONDE_PORT_RULE,
+                          text);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *addresses = NULL;
     int failed = getaddrinfo(host, port, &hints, &addresses);
     if (failed)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--listen %.64s: %s", text,
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "address \"%.64s\": %s", text,
                           gai_strerror(failed));
     *fd = -1;
     for (struct addrinfo *one = addresses; one && *fd < 0; one = one->ai_next)
@@ -167,8 +172,8 @@ static sonde_err listen_unix(struct listener *listener, const char *path, int *f
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!*path || strlen(path) >= sizeof address.sun_path)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "--listen unix:PATH: the path must have 1 to %zu bytes",
-                          sizeof address.sun_path - 1);
+                          "address \"unix:%.64s\": the path of a unix socket has 1 to %zu bytes",
+                          path, sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     if (is_stale(&address))
         unlink(path);

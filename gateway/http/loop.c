@@ -53,11 +53,11 @@ static void configure(struct http_server *server, bool http2) {
     http_log_register(server, &host->fallback_path);
 }
 
-bool http_server_is_open(const struct http_server *server) {
+const char *http_server_open_address(const struct http_server *server) {
     for (size_t i = 0; i < server->listener_count; i++)
         if (!server->listeners[i].local)
-            return true;
-    return false;
+            return server->options.listen[i];
+    return NULL;
 }
 
 static sonde_err bind_all(struct http_server *server, struct sonde_diag *diag) {
@@ -96,7 +96,7 @@ sonde_err http_server_create(const struct http_options *options, struct http_ser
     atomic_flag_clear(&server->wake_sent);
     server->loop = h2o_evloop_create();
     sonde_err err = bind_all(server, diag);
-    bool http2 = options->http2 || !http_server_is_open(server);
+    bool http2 = options->http2 || !http_server_open_address(server);
     if (!err && options->cert_file)
         err = http_tls_create(server, http2, diag);
     if (err) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/reply/profile_reply.h"
 
+#include "api/clock_name.h"
 #include "gateway/reply/reply.h"
 #include "gateway/request/formats.h"
 
@@ -28,6 +29,18 @@ static sonde_err refuse_output(struct sonde_diag *diag, struct sonde_slice outpu
     return err;
 }
 
+static sonde_err refuse_extension(struct sonde_diag *diag,
+                                  const struct sonde_format_info *extension,
+                                  enum format_family offered) {
+    struct sonde_buf list = {0};
+    format_append_extensions(&list, offered);
+    sonde_err err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                               "%s is not a format of this path; it can end in %s",
+                               extension->extension, list.data);
+    sonde_buf_finish(&list);
+    return err;
+}
+
 static bool wants_pprof(const struct request_context *context, const struct profile_setup *setup) {
     if (!(setup->flags & PROFILE_NEGOTIATES))
         return false;
@@ -36,35 +49,62 @@ static bool wants_pprof(const struct request_context *context, const struct prof
 }
 
 static sonde_err choose_id(const struct request_context *context, const struct profile_setup *setup,
-                           int *id, struct sonde_diag *diag) {
+                           struct profile_format *format, struct sonde_diag *diag) {
+    const struct sonde_format_info *info = context->extension;
     struct sonde_slice output;
+    if (info && !(info->offered & (unsigned)setup->offered))
+        return refuse_extension(diag, info, setup->offered);
     if (query_get(&context->query, "output", &output)) {
-        const struct format_info *info = format_find(output, setup->offered);
+        info = format_find(output, setup->offered, &format->split_threads);
         if (!info)
             return refuse_output(diag, output, setup->offered);
-        *id = info->format;
+        if (context->extension && info != context->extension)
+            return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                              "the path ends in %s, but output=%s is another format: leave one out",
+                              context->extension->extension, info->output);
+    }
+    if (info) {
+        format->id = (int)info->format;
     } else if (wants_pprof(context, setup)) {
-        *id = SONDE__V1__FORMAT__PPROF;
+        format->id = SONDE__V1__FORMAT__PPROF;
     }
     return SONDE_OK;
+}
+
+static sonde_err read_threads(const struct query *query, bool *split, struct sonde_diag *diag) {
+    char quoted[QUERY_QUOTED_SIZE];
+    struct sonde_slice value;
+    if (!query_get(query, "threads", &value))
+        return SONDE_OK;
+    *split = sonde_slice_equals(value, "split");
+    if (*split || sonde_slice_equals(value, "merged"))
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "threads: \"%.190s\" is not merged or split",
+                      query_quote(value, quoted));
 }
 
 sonde_err profile_format_choose(const struct request_context *context,
                                 const struct profile_setup *setup, int default_format,
                                 struct profile_format *format, struct sonde_diag *diag) {
+    const char *file = context->extension && setup->file ? "attachment" : setup->file;
+    bool is_gzip = context->extension || (setup->flags & PROFILE_GZIP_BODY);
     *format = (struct profile_format){.id = default_format};
-    sonde_err err = choose_id(context, setup, &format->id, diag);
+    sonde_err err = choose_id(context, setup, format, diag);
+    if (!err)
+        err = read_threads(&context->query, &format->split_threads, diag);
+    if (!err)
+        err = query_flag(&context->query, "allocator_frames", &format->keep_allocator_frames, diag);
     if (err)
         return err;
-    const struct format_info *info = format_of(format->id);
-    format->media_type = info->media_type;
-    if (format->id == SONDE__V1__FORMAT__PPROF && !(setup->flags & PROFILE_GZIP_BODY)) {
+    const struct sonde_format_info *info = sonde_format_info((enum sonde_format)format->id);
+    format->media_type = format_media_type(info);
+    if (format->id == SONDE__V1__FORMAT__PPROF && !is_gzip) {
         format->gzip_coded = negotiate_lists_coding(context->headers.accept_encoding, "gzip");
         format->raw = !format->gzip_coded;
     }
     bool is_inline = is_svg(format->id) && negotiate_is_browser(&context->headers);
-    if (setup->file && info->is_file)
-        format->disposition = is_inline ? "inline" : setup->file;
+    if (file && format_is_file(info))
+        format->disposition = is_inline ? "inline" : file;
     if (is_svg(format->id))
         format->policy = context->gateway->svg_policy;
     return SONDE_OK;
@@ -85,7 +125,7 @@ bool profile_format_read(const struct request_context *context, const struct pro
     if (is_strict && query_occurrences(&context->query, "output") > 1)
         return refuse_query(context, "duplicate field `output`");
     sonde_err err = profile_format_choose(context, setup, default_format, format, &diag);
-    if (err && is_strict)
+    if (err && is_strict && !context->extension)
         return refuse_query(context, sonde_diag_text(&diag, err));
     if (err)
         reply_error(context->request, context->family, err, &diag);
@@ -96,6 +136,8 @@ Sonde__V1__Rendering profile_format_rendering(const struct profile_format *forma
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = (Sonde__V1__Format)format->id;
     rendering.raw = format->raw;
+    rendering.split_threads = format->split_threads;
+    rendering.keep_allocator_frames = format->keep_allocator_frames;
     return rendering;
 }
 
@@ -139,6 +181,8 @@ static void add_clock(struct profile_reply *reply, const Sonde__V1__ResultStart 
     copy_value(reply->clock, sizeof reply->clock, result->clock);
     copy_value(reply->clock_note, sizeof reply->clock_note, result->clock_note);
     if (reply->clock[0])
+        add_header(answer, "sonde-source", sonde_clock_is_outside(reply->clock) ? "host" : "guest");
+    if (reply->clock[0] && !sonde_clock_is_best(reply->clock))
         add_header(answer, "sonde-clock", reply->clock);
     if (reply->clock_note[0])
         add_header(answer, "sonde-clock-note", reply->clock_note);
@@ -255,9 +299,13 @@ void profile_reply_call(struct profile_reply *reply, const struct client_method 
     relay_call(&reply->relay, method, request, deadline_ms);
 }
 
+void profile_reply_answer(struct profile_reply *reply, struct sonde_slice body) {
+    struct http_answer answer = answer_of(&reply->format);
+    http_answer(relay_take_request(&reply->relay), &answer, body);
+}
+
 static void answer_head(struct relay *relay) {
-    struct http_answer answer = answer_of(&((struct profile_reply *)relay)->format);
-    http_answer(relay_take_request(relay), &answer, (struct sonde_slice){"", 0});
+    profile_reply_answer((struct profile_reply *)relay, (struct sonde_slice){"", 0});
 }
 
 void profile_reply_check_target(struct profile_reply *reply) {

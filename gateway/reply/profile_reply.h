@@ -12,16 +12,23 @@
 
 /* A format and the headers that go with it. */
 struct profile_format {
-    int id;                  /* sonde.v1.Format */
-    bool raw;                /* pprof without gzip */
+    int id;             /* sonde.v1.Format */
+    bool raw;           /* pprof without gzip */
+    bool split_threads; /* as in sonde.v1.Rendering */
+    bool keep_allocator_frames;
     bool gzip_coded;         /* pprof whose gzip is announced as Content-Encoding */
     const char *media_type;  /* never NULL */
     const char *disposition; /* Content-Disposition; NULL = none */
     const char *policy;      /* Content-Security-Policy; NULL = the server's own */
 };
 
-/* Chooses the format: `output=` first, then, if the path negotiates, the client's headers, then
- * default_format. SONDE_INVALID_ARGUMENT if `output=` is not one that the path offers. */
+/* Chooses the format: `output=` or the path's extension first, then, if the path negotiates, the
+ * client's headers, then default_format. A file with an extension gets its name from the URL, and
+ * .pb.gz is sent as it would be stored. `threads=` says whether threads are split,
+ * `allocator_frames=` whether those frames are kept.
+ * SONDE_INVALID_ARGUMENT if `output=` or the
+ * extension is not one that the path offers, if they differ, or if `threads=` is neither "merged"
+ * nor "split". */
 SONDE_MUST_USE sonde_err profile_format_choose(const struct request_context *context,
                                                const struct profile_setup *setup,
                                                int default_format, struct profile_format *format,
@@ -53,6 +60,8 @@ void *profile_reply_create(const struct request_context *context, size_t size,
 /* Starts a call that streams CaptureEvents and answers the request with them. */
 void profile_reply_call(struct profile_reply *reply, const struct client_method *method,
                         const ProtobufCMessage *request, uint32_t deadline_ms);
+/* Answers with the whole body. The relay's own events must have brought it. */
+void profile_reply_answer(struct profile_reply *reply, struct sonde_slice body);
 /* What HEAD gets: checks that the target is attached and answers without a body. */
 void profile_reply_check_target(struct profile_reply *reply);
 /* What HEAD gets on paths of history: checks that there is one. */

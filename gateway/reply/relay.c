@@ -7,6 +7,7 @@
 
 #include "api/json/json.h"
 #include "gateway/reply/reply.h"
+#include "gateway/reply/target_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,16 +169,61 @@ static void append_target(struct sonde_buf *text, const Sonde__V1__Target *targe
                      target->pid, since);
 }
 
-/* Answers with the service's sentence and the list of targets, of which only those of the name
- * count if there is one. */
+/* Whether a target is one of those that the request may mean. */
+static bool may_mean(const struct relay *relay, const Sonde__V1__Target *target) {
+    return !relay->target.name[0] || strcmp(target->name, relay->target.name) == 0;
+}
+
+/* The first one; *count is their number. */
+static const Sonde__V1__Target *
+find_first(const struct relay *relay, const Sonde__V1__ListTargetsResponse *list, size_t *count) {
+    const Sonde__V1__Target *first = NULL;
+    *count = 0;
+    for (size_t i = 0; i < list->n_targets; i++) {
+        if (!may_mean(relay, list->targets[i]))
+            continue;
+        ++*count;
+        first = first ? first : list->targets[i];
+    }
+    return first;
+}
+
+/* How to choose one, with this request's path as the example. */
+static void append_advice(struct sonde_buf *text, struct relay *relay,
+                          const Sonde__V1__ListTargetsResponse *list) {
+    struct path_parts path;
+    size_t count;
+    const Sonde__V1__Target *first = find_first(relay, list, &count);
+    char quoted[QUERY_QUOTED_SIZE], rest[QUERY_QUOTED_SIZE];
+    (void)path_split(http_request_path(relay->request), &path);
+    query_quote(path.rest, rest);
+    if (!first) {
+        sonde_buf_printf(text,
+                         "no process is attached: name one before the path, /t/PID%s or /t/NAME%s "
+                         "(/v1/targets?all=true lists them), or start one with: sonde run -- "
+                         "COMMAND",
+                         rest, rest);
+        return;
+    }
+    if (relay->target.name[0])
+        sonde_buf_printf(text, "%zu processes are called %s: name one by its pid", count,
+                         query_quote(sonde_slice_of(relay->target.name), quoted));
+    else
+        sonde_buf_printf(text, "%zu processes are attached: name one", count);
+    sonde_buf_puts(text, " before the path, for example ");
+    target_path_append(text, list, first);
+    sonde_buf_printf(text, "%s, or with ?pid=", rest);
+    if (!relay->target.name[0])
+        sonde_buf_puts(text, " or ?target=");
+}
+
+/* Answers with how to name a target, and with the list of those that the request may mean. */
 static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__ListTargetsResponse *list = (const void *)message;
     struct sonde_buf text = {.limit = MAX_LIST};
-    const char *sentence = sonde_diag_text(&relay->diag, SONDE_TARGET_AMBIGUOUS);
-    const char *name = relay->target.name;
-    sonde_buf_append(&text, sentence, strcspn(sentence, "\n"));
+    append_advice(&text, relay, list);
     for (size_t i = 0; i < list->n_targets; i++)
-        if (!*name || strcmp(list->targets[i]->name, name) == 0)
+        if (may_mean(relay, list->targets[i]))
             append_target(&text, list->targets[i]);
     reply_status(relay_take_request(relay), relay->family, 400, "TARGET_AMBIGUOUS", text.data);
     sonde_buf_finish(&text);
@@ -209,8 +255,6 @@ static void refuse_target(struct relay *relay, const struct sonde_diag *diag) {
 void relay_refuse(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     bool is_named = relay->target.name[0] || relay->target.pid;
     if (err == SONDE_TARGET_AMBIGUOUS && !relay->call) {
-        if (diag)
-            relay->diag = *diag;
         list_targets(relay);
     } else if (err == SONDE_TARGET_NOT_FOUND && is_named) {
         refuse_target(relay, diag);

@@ -1,65 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/request/formats.h"
 
-#include "proto/sonde/v1/profiler.pb-c.h"
+#include <string.h>
 
-#define BINARY   "application/octet-stream"
-#define TEXT     "text/plain; charset=utf-8"
-#define SVG      "image/svg+xml"
-#define JSON     "application/json"
-#define MARKDOWN "text/markdown; charset=utf-8"
-#define ALL      (FORMATS_CPU | FORMATS_ALLOCATIONS | FORMATS_HEAP)
-
-/* A format's first row has its own name; "text" is an alias. */
-static const struct format_info table[] = {
-    {"proto", SONDE__V1__FORMAT__PPROF, BINARY, true, ALL},
-    {"flamegraph", SONDE__V1__FORMAT__SVG_FLAMEGRAPH, SVG, true, ALL},
-    {"callgraph", SONDE__V1__FORMAT__SVG_CALLGRAPH, SVG, true, ALL},
-    {"collapsed", SONDE__V1__FORMAT__COLLAPSED, TEXT, false, ALL},
-    {"speedscope", SONDE__V1__FORMAT__SPEEDSCOPE, JSON, true, ALL},
-    {"top", SONDE__V1__FORMAT__TEXT_TOP, TEXT, false, ALL},
-    {"jemalloc", SONDE__V1__FORMAT__JEMALLOC, BINARY, true, FORMATS_HEAP},
-    {"legacy", SONDE__V1__FORMAT__LEGACY_CPU, BINARY, true, FORMATS_CPU},
-    {"legacy", SONDE__V1__FORMAT__LEGACY_HEAP, BINARY, true, FORMATS_HEAP},
-    {"heapsnapshot", SONDE__V1__FORMAT__HEAPSNAPSHOT, JSON, true, FORMATS_HEAP},
-    {"heapprofile", SONDE__V1__FORMAT__HEAPPROFILE, JSON, true, FORMATS_HEAP},
-    {"firefox", SONDE__V1__FORMAT__FIREFOX, JSON, true, ALL},
-    {"md", SONDE__V1__FORMAT__MARKDOWN, MARKDOWN, false, ALL},
-    {"grafana", SONDE__V1__FORMAT__GRAFANA, JSON, true, ALL},
-    {"deepflow", SONDE__V1__FORMAT__DEEPFLOW_TREE, JSON, true, ALL},
-    {"deepflow-columnar", SONDE__V1__FORMAT__DEEPFLOW_COLUMNAR, JSON, true, ALL},
-    {"flamebearer", SONDE__V1__FORMAT__FLAMEBEARER, JSON, true, ALL},
-    {"text", SONDE__V1__FORMAT__JEMALLOC, BINARY, true, FORMATS_HEAP},
-    {"text", SONDE__V1__FORMAT__COLLAPSED, TEXT, false, FORMATS_CPU | FORMATS_ALLOCATIONS},
+/* A second name of formats. GreptimeDB's text has the thread of each stack. */
+#define ALIAS "text"
+static const struct {
+    enum sonde_format format;
+    unsigned offered;
+    bool splits_threads;
+} aliases[] = {
+    {SONDE_FORMAT_JEMALLOC, FORMATS_HEAP, false},
+    {SONDE_FORMAT_COLLAPSED, FORMATS_CPU | FORMATS_ALLOCATIONS, true},
 };
 
-#define COUNT (sizeof table / sizeof table[0])
-
-const struct format_info *format_table(size_t *count) {
-    *count = COUNT;
-    return table;
+const struct sonde_format_info *format_find(struct sonde_slice output, enum format_family family,
+                                            bool *splits_threads) {
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        if (!(aliases[i].offered & family) || !sonde_slice_equals(output, ALIAS))
+            continue;
+        *splits_threads = aliases[i].splits_threads;
+        return sonde_format_info(aliases[i].format);
+    }
+    return sonde_format_from_output_of(output, (enum sonde_subject)family);
 }
 
-const struct format_info *format_find(struct sonde_slice output, enum format_family family) {
-    for (size_t i = 0; i < COUNT; i++)
-        if ((table[i].offered & family) && sonde_slice_equals(output, table[i].output))
+const struct sonde_format_info *format_of_extension(struct sonde_slice extension) {
+    size_t count;
+    const struct sonde_format_info *table = sonde_format_table(&count);
+    for (size_t i = 0; i < count; i++)
+        if (sonde_slice_equals(extension, table[i].extension))
             return &table[i];
     return NULL;
 }
 
-const struct format_info *format_of(int format) {
-    for (size_t i = 0; i < COUNT; i++)
-        if (table[i].format == format)
-            return &table[i];
-    return NULL;
+const char *format_media_type(const struct sonde_format_info *info) {
+    static const char *const texts[] = {"text/plain; charset=utf-8",
+                                        "text/markdown; charset=utf-8"};
+    size_t len = strlen(info->media_type);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (strncmp(texts[i], info->media_type, len) == 0 && texts[i][len] == ';')
+            return texts[i];
+    return info->media_type;
+}
+
+bool format_is_file(const struct sonde_format_info *info) {
+    return strncmp(info->media_type, "text/", 5) != 0;
+}
+
+/* The extensions, or else the values of `output=`. */
+static void append_names(struct sonde_buf *out, unsigned families, bool extensions) {
+    size_t count;
+    const struct sonde_format_info *table = sonde_format_table(&count);
+    const char *separator = "";
+    for (size_t i = 0; i < count; i++) {
+        if (!(table[i].offered & families))
+            continue;
+        sonde_buf_printf(out, "%s%s", separator, extensions ? table[i].extension : table[i].output);
+        separator = ", ";
+    }
 }
 
 void format_append_list(struct sonde_buf *out, enum format_family family) {
-    bool first = true;
-    for (size_t i = 0; i < COUNT; i++) {
-        if (!(table[i].offered & family))
-            continue;
-        sonde_buf_printf(out, "%s%s", first ? "" : ", ", table[i].output);
-        first = false;
-    }
+    append_names(out, family, false);
+    sonde_buf_puts(out, ", " ALIAS);
+}
+
+void format_append_extensions(struct sonde_buf *out, unsigned families) {
+    append_names(out, families, true);
 }

@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The values of `output=`, which kinds of paths offer each, and how each format is sent. Thread
+ * The formats of a profile as REST names them: the table of api/draw/draw.h, which the command line
+ * uses as well, with the values of `output=` and the extensions that a path may end with. Thread
  * safety: any thread. */
 #ifndef SONDE_GATEWAY_REQUEST_FORMATS_H
 #define SONDE_GATEWAY_REQUEST_FORMATS_H
 
 #include "api/bytes.h"
+#include "api/draw/draw.h"
 
-enum format_family { FORMATS_CPU = 1, FORMATS_ALLOCATIONS = 2, FORMATS_HEAP = 4 };
-
-struct format_info {
-    const char *output;     /* "proto" */
-    int format;             /* sonde.v1.Format */
-    const char *media_type; /* with a charset if it is text */
-    bool is_file;           /* is sent with a Content-Disposition */
-    unsigned offered;       /* format families */
+/* Kinds of paths; each offers some of the formats. */
+enum format_family {
+    FORMATS_CPU = SONDE_OF_CPU,
+    FORMATS_ALLOCATIONS = SONDE_OF_ALLOCATIONS,
+    FORMATS_HEAP = SONDE_OF_HEAP,
 };
 
-/* The row of a value of `output=`; NULL if the family does not offer it. */
-const struct format_info *format_find(struct sonde_slice output, enum format_family family);
-/* The row of a sonde.v1.Format; NULL if it is not in the table. */
-const struct format_info *format_of(int format);
-/* Appends the values that a family offers: "proto, flamegraph, ...". */
+/* The format of a value of `output=`; NULL if the family does not offer it. Sets *splits_threads if
+ * threads are split unless `threads=merged` is said. */
+const struct sonde_format_info *format_find(struct sonde_slice output, enum format_family family,
+                                            bool *splits_threads);
+/* The format of an extension (".svg"); NULL if there is none. */
+const struct sonde_format_info *format_of_extension(struct sonde_slice extension);
+/* With a charset if it is text. */
+const char *format_media_type(const struct sonde_format_info *info);
+/* Whether it is sent with a Content-Disposition. */
+bool format_is_file(const struct sonde_format_info *info);
+/* Appends the values of `output=` that a family offers: "proto, flamegraph, ...". */
 void format_append_list(struct sonde_buf *out, enum format_family family);
-const struct format_info *format_table(size_t *count);
+/* Appends the extensions that a family of the mask offers: ".pb.gz, .svg, ...". */
+void format_append_extensions(struct sonde_buf *out, unsigned families);
 
 #endif

@@ -92,13 +92,8 @@ bool negotiate_wants_html(const struct negotiate_headers *headers) {
     return names(headers->accept, "text/html");
 }
 
-bool negotiate_is_go(const struct negotiate_headers *headers) {
-    static const char prefix[] = "Go-http-client/";
-    struct sonde_slice agent = headers->user_agent;
-    if (headers->accept.data)
-        return false;
-    return names(headers->accept_encoding, "gzip") ||
-           (agent.len >= sizeof prefix - 1 && memcmp(agent.data, prefix, sizeof prefix - 1) == 0);
+bool negotiate_reads_pprof(const struct negotiate_headers *headers) {
+    return !headers->accept.data;
 }
 
 static bool names_proto(struct sonde_slice accept) {
@@ -118,9 +113,9 @@ enum negotiate_shape negotiate_profile(const struct negotiate_headers *headers) 
         return NEGOTIATE_PROTO;
     if (negotiate_is_browser(headers))
         return NEGOTIATE_SVG_INLINE;
-    return negotiate_is_go(headers) ? NEGOTIATE_PROTO : NEGOTIATE_SVG_ATTACHMENT;
+    return negotiate_reads_pprof(headers) ? NEGOTIATE_PROTO : NEGOTIATE_SVG_ATTACHMENT;
 }
 
 bool negotiate_heap_is_pprof(const struct negotiate_headers *headers) {
-    return names_proto(headers->accept) || negotiate_is_go(headers);
+    return names_proto(headers->accept) || negotiate_reads_pprof(headers);
 }

@@ -23,10 +23,11 @@ enum negotiate_shape {
 enum negotiate_shape negotiate_profile(const struct negotiate_headers *headers);
 /* Whether Accept names text/html or image/svg+xml. */
 bool negotiate_is_browser(const struct negotiate_headers *headers);
-/* Whether it is a Go client: no Accept header, and gzip in Accept-Encoding or Go's User-Agent. */
-bool negotiate_is_go(const struct negotiate_headers *headers);
-/* Whether a heap profile without `output=` is pprof: Accept names a protobuf type, or it is a Go
- * client. application/octet-stream does not count, because jemalloc dumps have that type, too. */
+/* Whether there is no Accept header: Go's tools, and the scrapers of Parca and Grafana Alloy, which
+ * do not send Accept-Encoding either. curl, wget and browsers send one. */
+bool negotiate_reads_pprof(const struct negotiate_headers *headers);
+/* Whether a heap profile without `output=` is pprof: Accept names a protobuf type, or there is no
+ * Accept. application/octet-stream does not count, because jemalloc dumps have that type, too. */
 bool negotiate_heap_is_pprof(const struct negotiate_headers *headers);
 /* Whether Accept names text/html. */
 bool negotiate_wants_html(const struct negotiate_headers *headers);

@@ -5,6 +5,7 @@
 #include "service/engine/find_target.h"
 
 #include "service/engine/host/host.h"
+#include "service/engine/name_advice.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -70,12 +71,15 @@ static sonde_err refuse_several(const char *what, struct sonde_diag *diag) {
 static sonde_err refuse_without_guest(struct engine *engine, const struct engine_selector *selector,
                                       const char *what, struct sonde_diag *diag) {
     struct host_plan plan;
+    char advice[PROGRAM_ADVICE] = "";
     sonde_err err = host_plan_make(engine, selector, &plan, diag);
     if (!err)
-        err = sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                         "%s of process %d (%s) need Sonde inside it: start it with sonde run -- "
-                         "COMMAND, or with LD_PRELOAD",
-                         what, (int)plan.process.pid, plan.process.name);
+        program_advice(static_kind(&plan.identity), plan.process.name, NULL, advice);
+    if (!err)
+        err = sonde_fail(
+            diag, SONDE_NOT_AVAILABLE, "%s of process %d (%s) need Sonde inside it: %s", what,
+            (int)plan.process.pid, plan.process.name,
+            advice[0] ? advice : "start it with sonde run -- COMMAND, or with LD_PRELOAD");
     host_plan_finish(&plan);
     return err;
 }
@@ -106,21 +110,22 @@ sonde_err find_process(struct engine *engine, const struct engine_selector *sele
 
 /* --- CPU captures ----------------------------------------------------------------------------- */
 
-/* What AUTOMATIC means for an attached process; *note says why. */
+/* What AUTOMATIC means for an attached process: from outside, which costs it less; else *note says
+ * why not. */
 static bool prefers_host(struct engine *engine, const struct engine_cpu_spec *spec,
                          struct target *guest, const char **note) {
     *note = "";
     if (spec->is_recording || spec->mode != ENGINE_CPU)
         return false;
     if (atomic_load_explicit(&guest->uses_labels, memory_order_relaxed)) {
-        *note = "sampled by the guest, because labels are in use";
+        *note = "sampled from inside the process, because it uses labels";
         return false;
     }
     if (!engine_has_right(engine, RIGHT_PERF_ALL)) {
-        *note = "sampled by the guest; from outside, it would need CAP_PERFMON (sonde doctor)";
+        *note = "sampled from inside the process; from outside, which costs it less, sonded needs "
+                "CAP_PERFMON (sonde doctor)";
         return false;
     }
-    *note = "sampled from outside, which costs the target less than its guest does";
     return true;
 }
 

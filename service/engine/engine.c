@@ -25,6 +25,7 @@
 
 #define SCRATCH_BYTES   65536
 #define DEFAULT_WORKERS 2u
+#define HEAP_DUMPS      100u
 
 /* Creates the directory and its missing parents with mode 0700. */
 static sonde_err make_directories(const char *path, struct sonde_diag *diag) {
@@ -104,6 +105,7 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     engine->turn_ns = ENGINE_TURN_NS;
     engine->user_ns = ENGINE_USER_NS;
     engine->source = options->source;
+    engine->heap_dumps = options->heap_dumps ? options->heap_dumps : HEAP_DUMPS;
     engine->last_ns = ENGINE_LAST_NS;
     engine->sampler = options->sampler;
     engine->idle_ns = HOST_IDLE_NS;

@@ -14,6 +14,7 @@
 #include "api/draw/draw.h"
 #include "api/error.h"
 #include "api/profile/profile.h"
+#include "api/program_advice.h"
 
 #include <sys/types.h>
 
@@ -38,6 +39,7 @@ struct engine_options {
     /* debuginfod servers, separated by blanks (service/symbol/debuginfod); NULL or "" = none. */
     const char *debuginfod;
     uint64_t upload_bytes; /* limit for all uploaded debug files together; 0 = 16 GiB */
+    uint32_t heap_dumps;   /* periodic heap dumps to keep per target; 0 = 100 */
     /* Guests of every user may connect: the socket gets mode 0666, and its directory mode bits x.
      * The kernel still says which user a guest belongs to, and the number of targets of a user is
      * limited. */
@@ -102,6 +104,11 @@ struct engine_target *engine_targets(struct engine *engine, size_t *count);
 /* The attached processes and all others that this process can see, except kernel threads, by CPU
  * time. Blocks for about 20 us per process: call it on a worker. The caller frees it. */
 struct engine_target *engine_processes(struct engine *engine, size_t *count);
+/* Says why functions of a process have no names, and what would name them; "" if they have, or if
+ * the process cannot be read. Files of processes without a guest are not examined, because there
+ * are many. Reads files: call it on a worker. */
+void engine_name_advice(struct engine *engine, const struct engine_target *target,
+                        char text[PROGRAM_ADVICE]);
 /* What this engine may sample from outside: RIGHT_KINDS rows (service/host/rights.h), each tried
  * now. Blocks for some milliseconds: call it on a worker. */
 struct host_right;
@@ -187,6 +194,8 @@ struct engine_capture_events {
      * SONDE_TARGET_GONE (before sampling began; if the target ends later, on_profile gets what was
      * sampled, with metadata->target_gone, and then SONDE_OK follows) ... */
     void (*on_end)(void *context, sonde_err err, const struct sonde_diag *diag);
+    /* Allocation windows: sampling has begun. May be NULL. */
+    void (*on_begin)(void *context);
 };
 
 /* Refusals are returned at once, without an event: TARGET_*, TOO_MANY_CAPTURES, INVALID_ARGUMENT.
@@ -222,8 +231,8 @@ SONDE_MUST_USE sonde_err engine_session_stop(struct engine *engine,
                                              void *context, struct sonde_diag *diag);
 
 /* The allocations made during a window, including those freed meanwhile, as estimates that need no
- * further scaling. Sample types: alloc_objects/count and alloc_space/bytes. Comments say which
- * sampler took them (Sonde's, which wraps malloc, or jemalloc's) and at which rate. */
+ * further scaling. Sample types: alloc_objects/count and alloc_space/bytes. A comment says how
+ * Sonde's sampler took them (by wrapping malloc, or in jemalloc's hooks) and at which rate. */
 #define ENGINE_ALLOCS_SAMPLE   (512u << 10)
 #define ENGINE_ALLOCS_MAX      (1u << 30)
 #define ENGINE_ALLOCS_EVERY_MS 60000u /* longest window that may take every allocation */
@@ -234,11 +243,13 @@ struct engine_allocs_spec {
     uint64_t sample_bytes; /* average bytes between samples, 1..1 GiB; 0 = 512 KiB; 1 = all */
     double probability;    /* instead: the chance of each allocation, 0 < p <= 1; 0 = not set */
     uint32_t progress_ms;  /* 0 = no progress events */
+    bool keep_allocator_frames;
+    bool is_endless; /* one of a chain of windows: NOT_AVAILABLE where only hooks can sample */
 };
 
 /* Events and handle as for engine_capture_cpu; engine_metadata has period_ns 0 and clock "". The
  * window begins when the target's sampler runs, not with the call. Returned at once: TARGET_*,
- * INVALID_ARGUMENT. With on_end: NOT_AVAILABLE, whose text names the setting that is missing. */
+ * INVALID_ARGUMENT. With on_end: NOT_AVAILABLE, whose text says why. */
 SONDE_MUST_USE sonde_err engine_capture_allocs(struct engine *engine,
                                                const struct engine_allocs_spec *spec,
                                                const struct engine_capture_events *events,
@@ -247,14 +258,35 @@ SONDE_MUST_USE sonde_err engine_capture_allocs(struct engine *engine,
 
 /* StartAllocs, StopAllocs: like engine_session_*. One session per target (SESSION_BUSY), ended by
  * its lease (0 = 10 min, or ENGINE_ALLOCS_EVERY_MS if every allocation is taken). The last result
- * is kept. spec->duration_ms and progress_ms are ignored. */
+ * is kept. spec->duration_ms and progress_ms are ignored.
+ *
+ * After SONDE_OK, on_started is called once, on any thread: when sampling has begun, or with the
+ * error that engine_capture_allocs reports with on_end. After an error there is no session. */
+typedef void engine_on_session(void *context, sonde_err err, const struct sonde_diag *diag,
+                               const struct engine_session_info *info);
 SONDE_MUST_USE sonde_err engine_allocs_start(struct engine *engine,
                                              const struct engine_allocs_spec *spec,
                                              uint32_t lease_ms, const char *owner,
-                                             struct engine_session_info *info,
+                                             engine_on_session *on_started, void *context,
                                              struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err engine_allocs_stop(struct engine *engine,
                                             const struct engine_selector *selector,
+                                            const struct engine_capture_events *events,
+                                            void *context, struct sonde_diag *diag);
+
+/* For clients that ask again and again: the allocations since the last call with the same key, or,
+ * with is_total, since the first one. The first call starts a window and answers with an empty
+ * profile; each call ends the window of the call before and starts the next. A key that is not used
+ * for spec->duration_ms (0 = ENGINE_ALLOCS_POLL_MS) is forgotten. spec->progress_ms is ignored.
+ * SONDE_TOO_MANY_CAPTURES beyond ENGINE_ALLOCS_POLLS keys of a target. NOT_AVAILABLE if the
+ * target's malloc can only be sampled in jemalloc's hooks, which are too slow to stay installed. */
+#define ENGINE_ALLOCS_POLLS      8u
+#define ENGINE_ALLOCS_POLL_MS    600000u
+#define ENGINE_ALLOCS_POLL_KEY   64u         /* longest key, in bytes */
+#define ENGINE_ALLOCS_POLL_BYTES (32u << 20) /* of a total */
+SONDE_MUST_USE sonde_err engine_allocs_poll(struct engine *engine,
+                                            const struct engine_allocs_spec *spec, const char *key,
+                                            bool is_total,
                                             const struct engine_capture_events *events,
                                             void *context, struct sonde_diag *diag);
 
@@ -268,6 +300,8 @@ struct engine_symbol {
     const char *reason; /* why quality is not SYMBOL_FULL; "" = it is, or there is no module */
     bool is_improving;  /* a line table is being built, so a later request returns more */
     bool is_folded;     /* several functions share this code */
+    /* Of unnamed code of an allocator: its nearest exported function; otherwise NULL. */
+    const char *allocator_name;
     enum sonde_frame_kind kind;
 };
 /* Called once, on a worker. symbols is NULL unless err is SONDE_OK. */

@@ -104,6 +104,7 @@ struct engine {
     uint32_t target_count;       /* attached ones: those with a guest */
     struct target *newcomers;    /* host targets that the engine thread has not seen yet */
     _Atomic uint32_t host_count; /* host targets that have not ended, with the newcomers */
+    uint32_t heap_dumps;         /* to keep per target */
     enum engine_source source;   /* what ENGINE_AUTOMATIC means */
     struct lock session_lock;
     struct lock watch_lock;

@@ -87,7 +87,7 @@ static void locate(const struct files_job *job, uint64_t address, struct symbol_
         return;
     symbol->reason = "";
     symbol->module_offset = address - range->bias;
-    *query = (struct symbol_query){range->module, inside - range->bias};
+    *query = (struct symbol_query){.module = range->module, .vaddr = inside - range->bias};
 }
 
 static sonde_err answer(struct files_job *job) {

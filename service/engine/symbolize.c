@@ -4,6 +4,7 @@
  * needed: the memory map is read from /proc. Addresses that are not in it are looked up in the
  * newest map of a capture, which may have libraries that were unloaded since. */
 #include "service/engine/symbolize.h"
+#include "service/engine/allocator_code.h"
 #include "service/engine/find_target.h"
 #include "service/symbol/files/files.h"
 #include "service/symbol/locate/proc_maps.h"
@@ -106,6 +107,7 @@ sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *que
                            engine_on_symbols *on_answer, void *context) {
     struct sonde_arena arena = {0};
     struct shortfalls shortfalls = {0};
+    struct allocator_code allocators = {0};
     struct symbol_answer *answers = calloc(count + 1, sizeof *answers);
     sonde_err err = answers ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     if (!err)
@@ -115,6 +117,8 @@ sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *que
         err = set_frames(symbol, &answers[i], &arena);
         symbol->quality = answers[i].quality;
         symbol->is_folded = answers[i].is_folded;
+        if (answers[i].frame_count == 0)
+            symbol->allocator_name = allocator_code_name(&allocators, &queries[i]);
         if (queries[i].module && symbol->quality != SYMBOL_FULL)
             symbol->reason = shortfall_of(&shortfalls, queries[i].module);
         symbol->is_improving =
@@ -148,7 +152,7 @@ static bool locate_in_kernel(struct symbolize_job *job, uint64_t address, uint64
         return false;
     symbolize_module(symbol, job->kernel);
     symbol->module_offset = address;
-    *query = (struct symbol_query){job->kernel, inside};
+    *query = (struct symbol_query){.module = job->kernel, .vaddr = inside};
     return true;
 }
 
@@ -169,6 +173,9 @@ static void locate(struct symbolize_job *job, const struct generation *now, uint
     if (!module)
         return;
     symbolize_module(symbol, module);
+    query->module_name = mapping_program_name(mapping);
+    if (query->module_name)
+        symbol->module = query->module_name;
     if (!mapping->has_bias)
         return;
     symbol->module_offset = address - mapping->bias;

@@ -3,7 +3,7 @@
  * One attached process: its connection, rings, address space and clock, and the captures of it. Or
  * a host target (host/host.h): one or several processes that are sampled from outside.
  * Thread safety: engine thread only, except the fields marked (list), which other threads read
- * under the engine's targets_lock, and `sessions`, which is guarded by session_lock. */
+ * under the engine's targets_lock, `sessions` and `polls`, which are guarded by session_lock. */
 #ifndef SONDE_SERVICE_ENGINE_TARGET_H
 #define SONDE_SERVICE_ENGINE_TARGET_H
 
@@ -86,6 +86,8 @@ struct session {
     struct engine_metadata metadata;
     char clock[24], clock_note[CLOCK_NOTE_BYTES], budget_note[192]; /* the texts of metadata */
     struct session_waiter *waiters;
+    engine_on_session *on_started; /* not called yet; NULL = none */
+    void *started_context;
 };
 
 /* Where a target's samples come from: its guest (guest_link/rings.c), or the kernel
@@ -129,6 +131,7 @@ struct target {
     char *command;             /* (list) argv, separated by NULs */
     size_t command_len;        /* (list) */
     struct session sessions[SESSION_KINDS];
+    struct allocs_poll *polls; /* of the target's allocations; guarded by session_lock */
 
     struct link link;
     struct pool_queue building, reporting; /* jobs that wait in the two pools */
@@ -185,6 +188,9 @@ struct session_plan {
     sonde_err (*begin)(struct target *target, const struct session_plan *plan,
                        const struct engine_capture_events *events, void *context,
                        struct engine_capture **capture, struct sonde_diag *diag);
+    /* NULL, or called once after session_start: when sampling begins, or when it cannot. */
+    engine_on_session *on_started;
+    void *context;
 };
 SONDE_MUST_USE sonde_err session_start(struct target *target, const struct session_plan *plan,
                                        struct engine_session_info *info, struct sonde_diag *diag);

@@ -12,6 +12,7 @@
 #include "service/guest/process/capabilities.h"
 #include "service/guest/process/limits.h"
 #include "service/guest/process/procfs.h"
+#include "service/guest/process/wrapper.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/capture_state.h"
 #include "service/guest/sampling/thread_scan.h"
@@ -237,10 +238,10 @@ static void wait_for_events(int timeout_ms) {
     report_labels();
 }
 
-static void wait_before_start(int delay_ms) {
+/* True if the thread has something to do before the time is over. */
+static bool wait_before_start(int delay_ms) {
     struct pollfd stop = {guest.wake.fd, POLLIN, 0};
-    if (delay_ms > 0)
-        poll(&stop, 1, delay_ms);
+    return delay_ms > 0 && poll(&stop, 1, delay_ms) != 0;
 }
 
 /* The shorter of two waits; -1 = no timeout. */
@@ -256,7 +257,9 @@ static void begin(void) {
     pause_ms = tries_left = 0;
     memset(&hello, 0, sizeof hello);
     set_state(GUEST_AWAY);
-    wait_before_start((int)guest.start_delay_ms);
+    bool is_woken = wait_before_start((int)guest.start_delay_ms);
+    while (guest.is_shell && !is_woken && wrapper_has_child())
+        is_woken = wait_before_start((int)guest.start_delay_ms);
     if (!must_end())
         try_to_connect();
 }

@@ -41,6 +41,7 @@ struct guest {
     _Atomic uint32_t state;   /* enum guest_state */
     char refusal[160];
     uint32_t start_delay_ms; /* a process that ends before never connects */
+    bool is_shell;           /* it does not connect while it waits for a child */
 };
 
 extern struct guest guest __attribute__((visibility("hidden")));

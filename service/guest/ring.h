@@ -63,6 +63,7 @@ enum ring_record_kind {
     RING_RECORD_THREAD = 3,  /* name of a tid: before its first sample and after a change */
     RING_RECORD_UNSEEN = 4,  /* time without samples, by cause */
     RING_RECORD_BLOCKED = 5, /* laid out like SAMPLE: time for which the thread was blocked */
+    RING_RECORD_SPAN = 6,    /* what the request of a sample that follows stands for */
 };
 
 /* How a stack ended. */
@@ -89,7 +90,7 @@ struct ring_sample {
     uint64_t time_ns;   /* CLOCK_MONOTONIC */
     uint64_t weight_ns; /* CPU time that this sample stands for; BLOCKED:
                            wall time up to time_ns */
-    uint64_t request;   /* of sonde_label_request, 0 = none */
+    uint64_t request;   /* of sonde_label_request, or of a SPAN; 0 = none */
     uint32_t label;     /* id of the thread's label, 0 = none */
     uint8_t end;        /* enum ring_stack_end */
     uint8_t fp_frames;  /* frames found by frame pointer, at most 255 */
@@ -108,6 +109,14 @@ struct ring_thread {
     uint32_t label; /* id of the label text that follows when label_len > 0 */
     uint32_t label_len;
     char text[64];
+};
+
+/* The span of OpenTelemetry that a thread works on (service/guest/otel_context.h). */
+struct ring_span {
+    struct ring_record record;
+    uint64_t request; /* a hash of the ids */
+    uint8_t trace_id[16];
+    uint8_t span_id[8];
 };
 
 enum ring_unseen_cause {

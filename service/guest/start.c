@@ -8,9 +8,11 @@
  * set. */
 #include "api/sonde.h"
 #include "service/guest/guest.h"
+#include "service/guest/otel_context.h"
 #include "service/guest/process/append.h"
 #include "service/guest/process/capabilities.h"
 #include "service/guest/process/chroot.h"
+#include "service/guest/process/wrapper.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/install.h"
 #include "service/guest/sampling/thread_scan.h"
@@ -27,6 +29,7 @@
 #include <unistd.h>
 
 #define START_DELAY_MS 20
+#define SHELL_DELAY_MS 300 /* until it has started its first child */
 #define FORK_DELAY_MS  50
 
 struct guest guest = {.wake = FDS_NONE};
@@ -228,15 +231,30 @@ static void default_socket(char *path, size_t size) {
     append_text(path, size, "/sonde/guest.sock");
 }
 
+#define WRAPPER_PID "SONDE_WRAPPER_PID"
+
 /* The base of argv[0] at the start: servers overwrite argv later. */
 static char first_name[GUEST_NAME_BYTES];
 
+static bool is_pid(const char *text, long pid) {
+    return text && *text && strtol(text, NULL, 10) == pid;
+}
+
 /* `sonde run` passes a name and, in SONDE_PID, the process it is for. Children of that process have
- * their own names. */
+ * their own names, unless it is a wrapper. */
 static bool is_for_us(const char *name) {
-    const char *pid = getenv("SONDE_PID");
-    bool mine = !pid || !*pid || strtoul(pid, NULL, 10) == (unsigned long)getpid();
+    const char *pid = getenv("SONDE_PID"), *wrapper = getenv(WRAPPER_PID);
+    bool mine = !pid || !*pid || is_pid(pid, getpid()) || is_pid(wrapper, getppid()) ||
+                is_pid(wrapper, getpid()); /* it has executed this program */
     return name && *name && mine;
+}
+
+/* The name is for what it starts. */
+static void pass_on_name(void) {
+    char pid[16] = "";
+    append_number(pid, sizeof pid, (uint64_t)getpid());
+    if (is_for_us(getenv("SONDE_NAME")) && getenv("SONDE_PID"))
+        setenv(WRAPPER_PID, pid, 1);
 }
 
 static const char *name_by_default(void) {
@@ -265,6 +283,7 @@ static void read_settings(const struct sonde_start_options *options) {
     copy(guest.name, sizeof guest.name, name ? name : name_by_default());
     const char *labels = getenv("SONDE_LABELS");
     copy(guest.labels, sizeof guest.labels, labels ? labels : "");
+    otel_context_find();
 }
 
 static bool is_disabled(void) {
@@ -298,13 +317,22 @@ static bool is_preloaded(void) {
     return lists_library(text);
 }
 
+static void start_preloaded(void) {
+    enum wrapper wrapper = wrapper_of(program_invocation_short_name);
+    if (wrapper != WRAPPER_NONE)
+        pass_on_name();
+    if (wrapper == WRAPPER_ALWAYS)
+        return;
+    read_settings(NULL);
+    guest.is_shell = wrapper == WRAPPER_SHELL;
+    guest_start(guest.is_shell ? SHELL_DELAY_MS : START_DELAY_MS);
+}
+
 __attribute__((constructor)) static void on_load(void) {
     int saved = errno;
     take_first_name();
-    if (!is_disabled() && is_preloaded()) {
-        read_settings(NULL);
-        guest_start(START_DELAY_MS);
-    }
+    if (!is_disabled() && is_preloaded())
+        start_preloaded();
     errno = saved;
 }
 

@@ -2,8 +2,8 @@
 #include "service/recording/batch.h"
 
 #include "api/profile/memory.h"
-#include "service/recording/batch_list.h"
 #include "service/recording/profile_ids.h"
+#include "service/store/list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,7 +183,7 @@ static sonde_err add_window(struct conversion *conversion, const struct labels *
                             uint64_t lost, int64_t begin_unix_ns) {
     struct batch *batch = conversion->batch;
     const struct record *record = conversion->record;
-    struct store_window *window = batch_list_add(&batch->windows);
+    struct store_window *window = store_list_add(&batch->windows);
     if (!window)
         return SONDE_OUT_OF_MEMORY;
     *window = (struct store_window){
@@ -368,7 +368,7 @@ sonde_err batch_add_totals(struct batch *batch, const struct totals_row *rows, s
     set_time(&when, begin_unix_ns, end_unix_ns);
     uint64_t seq = batch->seq++;
     for (size_t i = 0; i < count; i++) {
-        struct store_total *total = batch_list_add(&batch->totals);
+        struct store_total *total = store_list_add(&batch->totals);
         struct totals_row *copy = sonde_arena_alloc(&batch->arena, sizeof *copy);
         if (!total || !copy)
             return SONDE_OUT_OF_MEMORY;

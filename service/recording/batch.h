@@ -19,6 +19,7 @@
 #include "service/recording/known.h"
 #include "service/recording/labels.h"
 #include "service/recording/totals.h"
+#include "service/store/list.h"
 #include "service/store/store.h"
 
 /* Allocated bytes of a heap, by stack, since profiling was switched on: what the last snapshot of a
@@ -41,12 +42,6 @@ struct batch_heap {
     uint32_t row_count;
 };
 
-/* A growing array. */
-struct batch_list {
-    char *items;
-    size_t count, capacity, item_size;
-};
-
 struct batch {
     /* Delivery identity; seq is that of the next window. */
     uint64_t source, seq;
@@ -58,7 +53,7 @@ struct batch {
     size_t heap_count;
 
     struct sonde_arena arena;
-    struct batch_list windows, new_stacks, new_frames, totals;
+    struct store_list windows, new_stacks, new_frames, totals;
 };
 
 void batch_init(struct batch *batch, uint64_t source, uint32_t epoch, const char *host);

@@ -1,21 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/profile_ids.h"
 
-#include "service/recording/batch_list.h"
 #include "service/store/ids.h"
+#include "service/store/list.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* The text, cut to max bytes between characters; NULL when out of memory. */
-static const char *clip(struct sonde_arena *arena, const char *text, size_t max) {
-    size_t len = strnlen(text, max + 1);
-    if (len <= max)
-        return text;
-    for (len = max; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
-        len--;
-    return sonde_arena_dup(arena, text, len);
-}
 
 /* Where a frame's code is. */
 struct place {
@@ -34,8 +24,8 @@ static sonde_err find_place(struct batch *batch, const struct sonde_profile *pro
     const char *module = mapping ? sonde_profile_text(profile, mapping->filename) : "";
     const char *build_id = mapping ? sonde_profile_text(profile, mapping->build_id) : "";
     place->function = function ? sonde_profile_text(profile, function->name) : "";
-    place->build_id = clip(&batch->arena, build_id, STORE_MAX_TEXT);
-    place->module = clip(&batch->arena, module, STORE_MAX_TEXT);
+    place->build_id = store_clip(&batch->arena, build_id, STORE_MAX_TEXT);
+    place->module = store_clip(&batch->arena, module, STORE_MAX_TEXT);
     if (!place->module || !place->build_id)
         return SONDE_OUT_OF_MEMORY;
     bool has_file = build_id[0] || module[0] == '/' || location->kind == SONDE_FRAME_KERNEL;
@@ -74,8 +64,8 @@ static sonde_err add_lines(struct batch *batch, const struct sonde_profile *prof
         const char *name = sonde_profile_text(profile, function->name);
         const char *file = sonde_profile_text(profile, function->filename);
         bool is_number = line->line > 0 && line->line <= INT32_MAX;
-        lines[i].function = clip(&batch->arena, name, STORE_MAX_SYMBOL);
-        lines[i].file = clip(&batch->arena, file, STORE_MAX_TEXT);
+        lines[i].function = store_clip(&batch->arena, name, STORE_MAX_SYMBOL);
+        lines[i].file = store_clip(&batch->arena, file, STORE_MAX_TEXT);
         lines[i].line = is_number ? (uint32_t)line->line : 0;
         if (!lines[i].function || !lines[i].file)
             return SONDE_OUT_OF_MEMORY;
@@ -96,7 +86,7 @@ static sonde_err find_frame(struct batch *batch, const struct sonde_profile *pro
     *id = store_frame_id(place.build_id, place.module, place.address, place.function);
     if (!known_add(&batch->frames, *id, version))
         return SONDE_OK;
-    struct store_frame *frame = batch_list_add(&batch->new_frames);
+    struct store_frame *frame = store_list_add(&batch->new_frames);
     if (!frame)
         return SONDE_OUT_OF_MEMORY;
     *frame = (struct store_frame){.id = *id,
@@ -127,7 +117,7 @@ static sonde_err find_stack(struct batch *batch, const struct record *record,
     if (!known_add(&batch->stacks, ids->stacks[number], 1))
         return SONDE_OK;
     uint64_t *copy = sonde_arena_alloc(&batch->arena, (count + 1) * sizeof *copy);
-    struct store_stack *stack = copy ? batch_list_add(&batch->new_stacks) : NULL;
+    struct store_stack *stack = copy ? store_list_add(&batch->new_stacks) : NULL;
     if (!stack)
         return SONDE_OUT_OF_MEMORY;
     memcpy(copy, frames, count * sizeof *copy);

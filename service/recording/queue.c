@@ -209,3 +209,10 @@ void queue_count_lost(struct queue *queue, uint64_t records) {
     queue->lost += records;
     lock_drop(&queue->lock);
 }
+
+size_t queue_bytes(struct queue *queue) {
+    lock_take(&queue->lock);
+    size_t bytes = queue->bytes;
+    lock_drop(&queue->lock);
+    return bytes;
+}

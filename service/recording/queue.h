@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records on their way from the engine's workers to the thread that writes to the store. Bounded:
- * what does not fit is dropped and counted, and the next record of the same process carries its
- * samples as drops. Thread safety: any thread, except create and destroy. */
+ * Records on their way from the engine's workers to a thread that writes them to the store or sends
+ * them. Bounded: what does not fit is dropped and counted, and the next record of the same process
+ * carries its samples as drops. Thread safety: any thread, except create and destroy. */
 #ifndef SONDE_SERVICE_RECORDING_QUEUE_H
 #define SONDE_SERVICE_RECORDING_QUEUE_H
 
@@ -45,5 +45,6 @@ void queue_close(struct queue *queue);
 /* Records that were dropped; queue_count_lost adds those that the store did not take. */
 uint64_t queue_lost(struct queue *queue);
 void queue_count_lost(struct queue *queue, uint64_t records);
+size_t queue_bytes(struct queue *queue); /* of what waits */
 
 #endif

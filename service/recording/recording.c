@@ -76,7 +76,8 @@ static void give_up(struct recording *recording, const char *text) {
     set_trouble(recording, text);
     log_line(recording, "history has ended, the service goes on without it: ", text);
     queue_close(recording->queue);
-    finish_recorder(recording);
+    if (!recording->options.on_record)
+        finish_recorder(recording);
 }
 
 /* Repeats a batch that the store cannot take now; false if the store will never take another.
@@ -193,13 +194,13 @@ static void *run_clock(void *context) {
     do {
         record_tick(recording->recorder, (uint64_t)(now_ns(CLOCK_MONOTONIC) / 1000000));
         now = now_ns(CLOCK_REALTIME);
-        if (now >= next_scan_ns || now < next_scan_ns - 2 * window_ns) {
+        if (recording->totals && (now >= next_scan_ns || now < next_scan_ns - 2 * window_ns)) {
             scan(recording, &last_scan_ns);
             next_scan_ns = now - now % window_ns + window_ns;
         }
         now = now_ns(CLOCK_REALTIME);
         int64_t second_ns = now - now % NS_PER_S + NS_PER_S;
-        now = next_scan_ns < second_ns ? next_scan_ns : second_ns;
+        now = recording->totals && next_scan_ns < second_ns ? next_scan_ns : second_ns;
     } while (wait_until(recording, now) && !atomic_load(&recording->is_finished));
     return NULL;
 }
@@ -207,7 +208,31 @@ static void *run_clock(void *context) {
 /* ---- The recording ---- */
 
 static void on_record(void *context, const struct record *record) {
-    queue_add_record(((struct recording *)context)->queue, record);
+    struct recording *recording = context;
+    if (recording->options.functions && record->kind == RECORD_ON_CPU)
+        function_times_add(recording->options.functions, record->target->name, record->profile);
+    if (recording->options.on_record)
+        recording->options.on_record(recording->options.context, record);
+    if (recording->queue)
+        queue_add_record(recording->queue, record);
+    else
+        sonde_profile_destroy(record->profile);
+}
+
+/* What it takes to fill a store. */
+static sonde_err begin_storing(struct recording *recording, struct sonde_diag *diag) {
+    struct identity identity;
+    char host[256] = "";
+    sonde_err err = identity_begin(recording->options.dir, &identity, diag);
+    if (err)
+        return err;
+    gethostname(host, sizeof host - 1);
+    batch_init(&recording->batch, identity.source, identity.epoch, host);
+    recording->queue = queue_create(recording->options.queue_bytes);
+    recording->totals = totals_create("/proc", NULL);
+    if (!recording->queue || !recording->totals)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    return SONDE_OK;
 }
 
 static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
@@ -222,23 +247,17 @@ static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
         .on_record = on_record,
         .context = recording,
     };
-    struct identity identity;
-    char host[256] = "";
-    sonde_err err = identity_begin(options->dir, &identity, diag);
+    sonde_err err = options->store ? begin_storing(recording, diag) : SONDE_OK;
     if (err)
         return err;
-    gethostname(host, sizeof host - 1);
-    batch_init(&recording->batch, identity.source, identity.epoch, host);
-    recording->queue = queue_create(options->queue_bytes);
-    recording->totals = totals_create("/proc", NULL);
-    if (!recording->queue || !recording->totals)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     err = record_create(options->engine, &record, &recording->recorder, diag);
     if (err)
         return err;
-    recording->has_writer = pthread_create(&recording->writer, NULL, run_writer, recording) == 0;
+    if (options->store)
+        recording->has_writer =
+            pthread_create(&recording->writer, NULL, run_writer, recording) == 0;
     recording->has_clock = pthread_create(&recording->clock, NULL, run_clock, recording) == 0;
-    if (recording->has_writer && recording->has_clock)
+    if (recording->has_writer == (options->store != NULL) && recording->has_clock)
         return SONDE_OK;
     return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "a thread cannot be started");
 }
@@ -267,7 +286,7 @@ void recording_state(struct recording *recording, struct recording_state *state)
     bool is_finished = atomic_load(&recording->is_finished);
     *state = (struct recording_state){
         .targets = is_finished ? 0 : record_count(recording->recorder),
-        .lost_windows = queue_lost(recording->queue),
+        .lost_windows = recording->queue ? queue_lost(recording->queue) : 0,
     };
     lock_take(&recording->lock);
     memcpy(state->trouble, recording->trouble, sizeof state->trouble);

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Keeps history: what the engine's recorder delivers, and the CPU time of every process, go to a
- * store.
+ * store. A second receiver sees every record first (service/export). Either may be missing.
  *
- *     engine's workers ── records ──▶ queue ──▶ writer thread ── batches ──▶ store
- *     clock thread ───── totals ─────▶
+ *     engine's workers ── records ─┬─▶ queue ──▶ writer thread ── batches ──▶ store
+ *     clock thread ───── totals ───┼─▶
+ *                                  └─▶ on_record
  *
  * A store that is unavailable for a while is tried again; meanwhile the queue fills up, and what
  * does not fit is counted. A store that fails for good ends the recording with one message, and the
- * service goes on without it.
+ * service goes on without it; so does the second receiver.
  *
  * Thread safety: one thread starts, finishes and destroys; recording_state from any thread. */
 #ifndef SONDE_SERVICE_RECORDING_RECORDING_H
 #define SONDE_SERVICE_RECORDING_RECORDING_H
 
-#include "service/engine/engine.h"
+#include "service/engine/record/record.h"
+#include "service/function_times/function_times.h"
 #include "service/store/store.h"
 
 #define RECORDING_HZ           19
@@ -28,11 +30,16 @@ struct recording;
 
 struct recording_options {
     struct engine *engine;
-    struct store *store; /* must outlive the recording */
-    const char *dir;     /* exists; for the delivery identity (identity.h) */
+    struct store *store; /* must outlive the recording; NULL = nothing is stored */
+    const char *dir;     /* with a store: exists; for the delivery identity (identity.h) */
     uint32_t frequency_hz, window_ms, off_cpu_ms; /* 0 = 19 Hz, 10 s, no off-CPU time */
     size_t queue_bytes;                           /* 0 = 64 MiB */
+    struct function_times *functions;             /* gets every window, too; NULL = none */
     void (*log)(const char *line);
+    /* May be NULL. On the engine's workers, several at a time. The profile is borrowed; share it to
+     * keep it. */
+    void (*on_record)(void *context, const struct record *record);
+    void *context;
 };
 
 struct recording_state {

@@ -6,9 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The year 2100, in seconds. */
-#define LAST_TIME 4102444800
-
 static sonde_err refuse(struct sonde_diag *diag, const char *what, const char *bound) {
     return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s must have %s", what, bound);
 }
@@ -21,7 +18,7 @@ static sonde_err check_text(const char *text, size_t max, const char *what,
 }
 
 static sonde_err check_time(int64_t begin_unix_s, uint32_t length_s, struct sonde_diag *diag) {
-    if (begin_unix_s < 0 || begin_unix_s > LAST_TIME)
+    if (begin_unix_s < 0 || begin_unix_s > STORE_LAST_TIME)
         return refuse(diag, "begin_unix_s", "a time between 1970 and 2100");
     if (length_s < 1 || length_s > STORE_MAX_LENGTH)
         return refuse(diag, "length_s", "1 to 3600 seconds");

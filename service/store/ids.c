@@ -52,3 +52,9 @@ uint64_t store_stack_id(const char *service, const uint64_t *frames, size_t coun
         hash_number(context, frames[i]);
     return end(context);
 }
+
+uint64_t store_hash(const void *bytes, size_t len) {
+    EVP_MD_CTX *context = begin("bytes");
+    EVP_DigestUpdate(context, bytes, len);
+    return end(context);
+}

@@ -17,5 +17,7 @@ uint64_t store_frame_id(const char *build_id, const char *module, uint64_t addre
                         const char *function);
 /* Of "stack", the service and the ids of the frames, leaf first. */
 uint64_t store_stack_id(const char *service, const uint64_t *frames, size_t count);
+/* Of any bytes. */
+uint64_t store_hash(const void *bytes, size_t len);
 
 #endif

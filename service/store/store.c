@@ -38,3 +38,12 @@ void store_close(struct store *store) {
     if (store)
         store->ops->close(store);
 }
+
+const char *store_clip(struct sonde_arena *arena, const char *text, size_t max) {
+    size_t len = strnlen(text, max + 1);
+    if (len <= max)
+        return text;
+    for (len = max; len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+        len--;
+    return sonde_arena_dup(arena, text, len);
+}

@@ -24,13 +24,14 @@ struct selector; /* service/store/selector/selector.h */
 struct store;
 
 /* Bounds of what is written; a batch beyond them is SONDE_INVALID_ARGUMENT (store_check). */
-#define STORE_MAX_TEXT    1024 /* bytes of a name, path, label key or label value */
-#define STORE_MAX_SYMBOL  8192 /* bytes of a function's name */
-#define STORE_MAX_LABELS  64   /* of a window */
-#define STORE_MAX_THREADS 255  /* of a window */
-#define STORE_MAX_DEPTH   1024 /* frames of a stack */
-#define STORE_MAX_LINES   256  /* inlined functions of a frame */
-#define STORE_MAX_LENGTH  3600 /* seconds of a window */
+#define STORE_MAX_TEXT    1024       /* bytes of a name, path, label key or label value */
+#define STORE_MAX_SYMBOL  8192       /* bytes of a function's name */
+#define STORE_MAX_LABELS  64         /* of a window */
+#define STORE_MAX_THREADS 255        /* of a window */
+#define STORE_MAX_DEPTH   1024       /* frames of a stack */
+#define STORE_MAX_LINES   256        /* inlined functions of a frame */
+#define STORE_MAX_LENGTH  3600       /* seconds of a window */
+#define STORE_LAST_TIME   4102444800 /* the year 2100, in Unix seconds */
 
 /* The events, by name. Another name is stored, too, and summed. */
 #define STORE_ON_CPU    "on-cpu"    /* nanoseconds */
@@ -253,6 +254,9 @@ SONDE_MUST_USE sonde_err store_put(struct store *, const struct store_batch *,
                                    struct store_put_result *, struct sonde_diag *);
 /* SONDE_INVALID_ARGUMENT, with the field and its bound in diag. */
 SONDE_MUST_USE sonde_err store_check(const struct store_batch *, struct sonde_diag *);
+/* The text, cut to max bytes between characters; the copy is in the arena. NULL when out of
+ * memory. */
+const char *store_clip(struct sonde_arena *arena, const char *text, size_t max);
 /* Whether only the last window of a process counts. */
 bool store_event_is_state(const char *event);
 /* "bytes" for mem-*, else "nanoseconds". */

@@ -102,6 +102,7 @@ static void module_destroy(struct symbol_module *module) {
     lock_finish(&module->lock);
     pthread_cond_destroy(&module->changed);
     free(module->loads);
+    free(module->advice);
     free(module->path);
     free(module);
 }

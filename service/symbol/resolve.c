@@ -197,6 +197,12 @@ static bool same_base(const char *left, const char *right) {
     return len == symbol_clone_base(right, strlen(right)) && memcmp(left, right, len) == 0;
 }
 
+/* The linkage name of a C function in DWARF is an alias of the compiler's choice, as
+ * "__GI___libc_write"; the symbol table knows which of the aliases is public. */
+static bool is_mangled(const char *name) {
+    return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
 /* Completes the outermost frame, which is the function itself. `symbol` is the symbol at the
  * address: the function's own, or that of a part that was split off (".cold"). */
 static sonde_err finish_outermost(struct batch *batch, uint64_t vaddr,
@@ -210,7 +216,8 @@ static sonde_err finish_outermost(struct batch *batch, uint64_t vaddr,
         if (!linked)
             return SONDE_OUT_OF_MEMORY;
         bool has_linkage = node->function < lines->header->function_count &&
-                           (lines->functions[node->function].flags & LINE_TABLE_IS_LINKAGE_NAME);
+                           (lines->functions[node->function].flags & LINE_TABLE_IS_LINKAGE_NAME) &&
+                           is_mangled(frame->system_name);
         bool folded = batch->symbols->table.symbols[entry].flags & SYMBOL_IS_FOLDED;
         frame->name = has_linkage ? frame->name : linked->name;
         if (!folded || !has_linkage) /* of folded functions only DWARF knows which one this is */
@@ -253,17 +260,31 @@ static sonde_err answer_by_chain(struct batch *batch, uint64_t vaddr, uint32_t n
     return err;
 }
 
+/* A function that the compiler has split can be inlined into itself. */
+static void share_outermost_name(const struct line_table *lines, uint32_t node,
+                                 struct symbol_frame *frames, uint32_t count) {
+    const struct symbol_frame *outermost = &frames[count - 1];
+    uint32_t functions[MAX_FRAMES];
+    for (uint32_t i = 0; i < count; i++, node = lines->nodes[node].parent)
+        functions[i] = lines->nodes[node].function;
+    for (uint32_t i = 0; i + 1 < count; i++)
+        if (functions[i] == functions[count - 1])
+            frames[i].name = outermost->name;
+}
+
 static uint64_t start_of(const struct batch *batch, uint32_t symbol) {
     const struct symbol_table *table = &batch->symbols->table;
     return table->header->base + table->symbols[symbol].start;
 }
 
 /* The start of a function in a stripped file, which has no name: "[module]+0xSTART". */
-static const char *place_of(struct batch *batch, uint32_t symbol) {
-    struct memo_slot *slot = remember(batch, batch->symbols, symbol);
+static const char *place_of(struct batch *batch, uint32_t symbol, const char *module) {
+    const void *owner = module ? (const void *)module : batch->symbols;
+    struct memo_slot *slot = remember(batch, owner, symbol);
     if (!slot || slot->name)
         return slot ? slot->name : NULL;
-    const char *module = symbol_module_base_name(batch->module);
+    if (!module)
+        module = symbol_module_base_name(batch->module);
     struct sonde_buf text = {0};
     sonde_buf_printf(&text, module[0] == '[' ? "%s+0x%llx" : "[%s]+0x%llx", module,
                      (unsigned long long)start_of(batch, symbol));
@@ -290,12 +311,13 @@ static sonde_err set_jit_line(struct batch *batch, uint64_t address, struct symb
     return SONDE_OK;
 }
 
-static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t symbol,
-                                   struct symbol_answer *answer) {
+static sonde_err answer_from_names(struct batch *batch, const struct symbol_query *query,
+                                   uint32_t symbol, struct symbol_answer *answer) {
+    uint64_t vaddr = query->vaddr;
     if (symbol == SYMBOL_NO_SYMBOL)
         return SONDE_OK;
     if (batch->symbols->table.symbols[symbol].flags & SYMBOL_IS_UNNAMED) {
-        answer->place = place_of(batch, symbol);
+        answer->place = place_of(batch, symbol, query->module_name);
         answer->place_offset = vaddr - start_of(batch, symbol);
         return answer->place ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     }
@@ -331,7 +353,7 @@ static sonde_err answer_one(struct batch *batch, const struct symbol_query *quer
         node = line_table_find_node(&batch->lines->table, query->vaddr);
     }
     if (node == LINE_TABLE_NO_NODE)
-        return answer_from_names(batch, query->vaddr, symbol, answer);
+        return answer_from_names(batch, query, symbol, answer);
     uint32_t count = chain_len(&batch->lines->table, node);
     struct symbol_frame *frames = sonde_arena_alloc(batch->arena, count * sizeof *frames);
     if (!frames)
@@ -340,7 +362,10 @@ static sonde_err answer_one(struct batch *batch, const struct symbol_query *quer
         frames[i].file = "";
     answer->frames = frames;
     answer->frame_count = count;
-    return answer_by_chain(batch, query->vaddr, node, symbol, frames, count);
+    sonde_err err = answer_by_chain(batch, query->vaddr, node, symbol, frames, count);
+    if (!err && count > 1)
+        share_outermost_name(&batch->lines->table, node, frames, count);
+    return err;
 }
 
 uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_frame *unnamed,

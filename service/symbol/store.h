@@ -98,6 +98,7 @@ struct symbol_module {
     enum symbol_state lines_state;                   /* READY without a table: there is none */
     struct loaded_lines lines;                       /* does not change once READY */
     struct symbol_failure failure; /* of the last worker run; cause NONE if it succeeded */
+    char *advice;                  /* symbol_module_advice, which searches once; NULL = not yet */
     struct symbol_module *queued;
 
     /* For memory of a process: what the JIT compiler's files said when they were last read. */

@@ -16,6 +16,7 @@
 
 #include "api/bytes.h"
 #include "api/error.h"
+#include "api/program_advice.h"
 
 #include <sys/types.h>
 
@@ -115,6 +116,16 @@ bool symbol_module_is_converting(struct symbol_module *module);
 #define SYMBOL_SENTENCE 160
 bool symbol_module_failure(struct symbol_module *module, char text[SYMBOL_SENTENCE]);
 
+/* Whether only its exported functions have names, or none. Builds the symbol table if needed. */
+bool symbol_module_is_stripped(struct symbol_module *module);
+/* Says what gives a stripped module's functions their names. False if it is not stripped. Searches
+ * Debian's packages the first time, which takes some milliseconds. The text calls the module what
+ * the first call did: a program's name need not be that of its file. */
+bool symbol_module_advice(struct symbol_module *module, const char *name,
+                          char text[PROGRAM_ADVICE]);
+/* The same for an open file that is known to be stripped. */
+void symbol_file_advice(int fd, const char *name, char text[PROGRAM_ADVICE]);
+
 enum symbol_quality { SYMBOL_NONE, SYMBOL_EXPORTS_ONLY, SYMBOL_NAMES, SYMBOL_FULL };
 
 /* Strings are in the arena of the call. */
@@ -129,6 +140,8 @@ struct symbol_frame {
 struct symbol_query {
     struct symbol_module *module; /* NULL = no frames */
     uint64_t vaddr;               /* of a return address: minus 1 */
+    /* How the module is called in `place`; NULL = by its file's name. Valid during the call. */
+    const char *module_name;
 };
 
 struct symbol_answer {
@@ -156,6 +169,15 @@ SONDE_MUST_USE sonde_err symbol_resolve_wait(struct symbol_store *store,
                                              const struct symbol_query *queries, size_t count,
                                              uint32_t wait_ms, struct sonde_arena *arena,
                                              struct symbol_answer *answers);
+
+struct symbol_place {
+    uint64_t vaddr;
+    const char *name; /* the linkage name; valid as long as the module */
+};
+/* Finds the functions of a library by their linkage names; at most `room` of them. Returns their
+ * number. Libraries with more than 65,536 functions are not searched. */
+size_t symbol_module_find_functions(struct symbol_module *module, const char *const *names,
+                                    size_t name_count, struct symbol_place *places, size_t room);
 
 /* --- for tests -------------------------------------------------------------------------------- */
 

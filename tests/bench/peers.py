@@ -130,7 +130,7 @@ class Sonde:
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 frames, count = line.rsplit(" ", 1)
-                frames = frames.split(";")[1:] or [""]
+                frames = frames.split(";")
                 add(samples, frames[-1], frames[-2] if len(frames) > 1 else "", int(count))
         return samples
 

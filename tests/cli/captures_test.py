@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sonde record --keep`, `captures`, `history`, `diff` and `live` with a scripted service."""
 
+import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shutil
+import struct
 import subprocess
+import termios
 import time
 
 from tests.cli import check
@@ -58,6 +62,7 @@ def test_a_saved_capture_is_written_in_the_format_of_the_extension():
         with open(os.path.join(FOLDER, "saved" + extension), "rb") as file:
             check.equal(file.read(len(start)), start)
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed")[0], "capture=1")
+    check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed", "--split-threads")[0], "threads=split")
     check.contains(sonde("captures", "9", status=1)[1], "capture 9 not found")
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed", "--from", "2", "--until", "3.5")[0],
                    "from=2000 until=3500")
@@ -153,6 +158,13 @@ def history_findings(*words):
     return {finding["state"]: finding["text"] for finding in found}
 
 
+def test_doctor_says_what_would_name_a_targets_functions():
+    done = subprocess.run([SONDE, "doctor", "--json"], env=environment(), capture_output=True, text=True, check=False)
+    found = [finding for finding in json.loads(done.stdout)["findings"] if finding["subject"] == "names"]
+    check.equal([(finding["state"], finding["text"]) for finding in found], [
+        ("note", "redis <is> stripped"), ("note", "node: JavaScript functions have no names (pid 1)")])
+
+
 def test_doctor_reports_the_state_of_the_history():
     summary = "sqlite at /var/lib/sonde/history has nothing yet: 12 windows in 0.0 MiB; targets being recorded: 0"
     check.equal(history_findings(), {"ok": summary})
@@ -218,6 +230,47 @@ def test_live_reacts_to_keys_on_a_terminal():
     os.write(terminal, b"\x1b")
     os.write(terminal, b" ")
     read_until(terminal, b"PAUSED")
+    os.write(terminal, b"q")
+    read_until(terminal, b"\x1b[?1049l")
+    check.equal(child.wait(timeout=20), 0)
+    os.close(terminal)
+
+
+def resize(terminal, rows, columns):
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+def screen_of(text):
+    """The lines of the last whole screen in text, without escape sequences."""
+    last = text[text.rindex(b"\x1b[H", 0, text.rindex(b"\x1b[J")):text.rindex(b"\x1b[J")]
+    return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", last).decode().replace("\r", "").split("\n")
+
+
+def test_live_shows_callers_and_callees_of_the_selected_row():
+    terminal, theirs = pty.openpty()
+    resize(theirs, 24, 80)
+    child = subprocess.Popen([SONDE, "live", "redis", "--window", "100"], env=environment(), stdin=theirs, stdout=theirs,
+                             stderr=theirs, cwd=FOLDER, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.close(theirs)
+    text = read_until(terminal, b"space pause\x1b[J")
+    check.contains(screen_of(text)[-1], "j/k select  Enter callers")
+    read_until(terminal, b"redis\x1b")
+    for down in (b"j", b"\x1b[B", b"\x1bOB"):
+        os.write(terminal, down)
+        read_until(terminal, b"\x1b[7m100.0 % 100.0 %  ####################  redis\x1b[K\x1b[m")
+        os.write(terminal, b"\x1b")
+        read_until(terminal, b"function\x1b[K\r\r\n100.0 % 100.0 %  ####################  redis\x1b[K\r")
+    os.write(terminal, b"j\n")
+    text = read_until(terminal, b"Esc back  space pause\x1b[J")
+    lines = screen_of(text)
+    check.contains(lines[1], "100.0 % of all: redis")
+    check.contains("\n".join(lines), "called by\n100.0 % 100.0 %  ####################  [nothing above it]")
+    assert len(lines) <= 24 and max(map(len, lines)) <= 80, lines
+    resize(terminal, 8, 40)  # with SIGWINCH
+    check.until(lambda: max(map(len, screen_of(read_until(terminal, b"\x1b[J")))) <= 40, what="lines of 40 columns")
+    os.write(terminal, b"\x1b")
+    read_until(terminal, b"total")
     os.write(terminal, b"q")
     read_until(terminal, b"\x1b[?1049l")
     check.equal(child.wait(timeout=20), 0)

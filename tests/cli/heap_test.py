@@ -35,8 +35,8 @@ def content(name):
 def test_on_and_off_switch_heap_profiling():
     check.contains(sonde("status", "redis")[0], "heap profiling is off; switch it on with `sonde heap on`")
     check.contains(sonde("off", "redis")[0], "was already off")
-    out = sonde("on", "redis", "--interval", "60", "--sample", "65536")[0]
-    for part in ("heap profiling is on", "switched on by sonde heap", "one sample per 64 KiB", "one dump every 60 s",
+    out = sonde("on", "redis", "--interval", "60", "--keep-dumps", "20", "--sample", "65536")[0]
+    for part in ("heap profiling is on", "switched on by sonde heap", "one sample per 64 KiB", "one dump every 60 s; the newest 20 are kept",
                  "2 dumps saved"):
         check.contains(out, part)
     check.equal((state()["active"], state()["intervalS"], state()["sampleBytes"]), (True, 60, "65536"))
@@ -100,9 +100,12 @@ def test_saved_dumps_are_listed_and_written_by_name():
 def test_the_service_compares_saved_dumps():
     sonde("on", "redis", "--interval", "1")
     check.contains(sonde("diff", "000001.heap", "now", "redis")[0], "format=TEXT_TOP snapshot")
-    check.contains(sonde("diff", "000001.heap", "000002.heap", "redis", "--growth-only")[0], "dump=000002.heap base=000001")
+    check.contains(sonde("diff", "000001.heap", "000002.heap", "redis", "-g")[0], "dump=000002.heap base=000001")
     out = sonde("diff", "-d", "0.5", "redis", "-o", "-", "--format", "collapsed", "--growth-only")[0]
     check.contains(out, "base= growth_only=True delta_ms=500")
+    check.contains(sonde("diff", "000001.heap", "now", "redis", "--allocator-frames")[0], "with_allocator")
+    check.contains(sonde("dump", "redis", "-o", "-", "--format", "top", "--allocator-frames")[0], "with_allocator")
+    sonde("list", "redis", "--allocator-frames", status=2)
     sonde("diff", "000001.heap", "now", "redis", "-o", "d.svg")
     check.equal(content("d.svg")[:5], b"<?xml")
     check.contains(sonde("diff", "000009.heap", "now", "redis", status=1)[1], "no such dump")
@@ -121,6 +124,13 @@ def test_diff_compares_files_without_the_service():
                        "MAPPED_LIBRARIES:\n00001000-00009000 r-xp 00000000 00:00 0 /usr/bin/x\n")
     out = sonde("diff", "a.raw", "./b.raw", "--format", "collapsed", "-o", "-")[0]
     check.equal(sorted(int(line.split()[-1]) for line in out.splitlines()), [-4000000, 4000000])
+    sonde("diff", "a.raw", "b.raw", "-g", "-o", "g.svg")
+    check.contains(content("g.svg").decode(), "<title>x, live heap, growth</title>")
+    sonde("diff", "a.raw", "b.raw", "-o", "d.svg")
+    check.contains(content("d.svg").decode(), "colours compare bytes")
+    table = sonde("diff", "a.raw", "b.raw")[0]
+    check.contains(table, "Base: a.raw, total ")
+    check.contains(table, "# flat% and cum% are shares of the base's total; sum% is ")
     out = sonde("diff", "a.raw", "b.raw", "--growth-only", "--type", "inuse_objects", "-o", "g.txt")[0]
     check.equal(out, "")
     check.contains(content("g.txt").decode(), "20 ")
@@ -144,6 +154,7 @@ def test_allocs_records_the_allocations_of_a_period():
     check.contains(out, "probability=0.25")
     sonde("allocs", "redis", "-d", "1", "-s", "1")
     check.equal(content("sonde.svg")[:5], b"<?xml")
+    check.contains(sonde("allocs", "redis", "-d", "1", "-o", "-", "--format", "top", "--allocator-frames")[0], "with_allocator")
     for words in (("-o", "x.heap"), ("-o", "x.prof"), ("-p", "2"), ("-d", "0"), ("--growth-only",), ("a", "b")):
         sonde("allocs", *words, status=2)
     check.contains(sonde("allocs", "noprof", "-d", "1", status=4)[1], "MALLOC_CONF=prof:true")

@@ -93,6 +93,9 @@ def test_an_output_that_cannot_be_written_is_reported_before_the_capture():
 def test_the_request_names_the_source_and_all_processes():
     out = sonde("record", "redis", "-d", "0.1", "--source", "guest", "-o", "-", "--format", "collapsed")[0]
     check.contains(out, "source=2 all=False")
+    assert "threads=split" not in out, out
+    out = sonde("record", "redis", "-d", "0.1", "-o", "-", "--format", "collapsed", "--split-threads")[0]
+    check.contains(out, "threads=split")
     for words in (("--all",), ("--all", "redis"), ("-a", "4711", "--source", "host")):
         out = sonde("record", *words, "-d", "0.1", "-o", "-", "--format", "collapsed")[0]
         check.contains(out, f"source={'1' if 'host' in words else '0'} all=True")

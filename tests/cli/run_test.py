@@ -5,6 +5,7 @@ that can be made to fail; tests/e2e uses the real ones."""
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -27,12 +28,27 @@ time.sleep(1000)
 GATEWAY = """#!/usr/bin/python3
 import os, signal, socket, sys, time
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-host, port = sys.argv[sys.argv.index("--listen") + 1].rsplit(":", 1)
-listener = socket.socket()
-listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-listener.bind((host, int(port)))
-listener.listen()
-print("http: http://%s:%d" % listener.getsockname(), flush=True)
+listeners = []
+for address in [sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == "--listen"]:
+    if address.startswith("0.0.0.0") and not "--token-file" in sys.argv:
+        sys.exit("sonde-gateway: other machines can reach %s: give --token-file" % address)
+    host, port = address.rsplit(":", 1)
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, int(port)))
+    except OSError:
+        sys.exit("noise\\nsonde-gateway: cannot listen on %s: taken" % address)
+    listener.listen()
+    listeners.append(listener)
+stops = "FAKE_GATEWAY_STOPS" in os.environ  # both the line and the signal are there when sonde looks
+if stops:
+    os.kill(os.getppid(), signal.SIGSTOP)
+for listener in listeners:
+    print("http: http://%s:%d" % listener.getsockname(), flush=True)
+if stops:
+    os.kill(os.getppid(), signal.SIGTERM)
+    os.kill(os.getppid(), signal.SIGCONT)
 time.sleep(1000)
 """
 
@@ -102,6 +118,14 @@ def test_history_is_recorded_by_the_private_sonded_if_asked():
     lines = lambda *flags: [line for line in run(*flags, "--", *words)[1].splitlines() if "/sonded " in line]
     assert " --history " in lines("--history")[0] + " ", lines("--history")
     assert " --history " not in lines()[0] + " ", lines()
+
+
+def test_captures_are_deleted_at_the_end_unless_they_are_kept():
+    words = ["sh", "-c", "for p in $(cat /proc/$PPID/task/$PPID/children); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done"]
+    lines = lambda *flags: [line for line in run(*flags, "--", *words)[1].splitlines() if "/sonded " in line]
+    assert " --private " in lines()[0], lines()
+    assert " --private " not in lines("--keep")[0], lines("--keep")
+    check.equal(run("--socket", "/x", "--keep", "--", "true")[0], 2, "--socket with --keep")
 
 
 def test_a_history_that_cannot_be_recorded_is_reported_and_other_lines_are_not():
@@ -195,9 +219,10 @@ def test_run_adds_to_the_users_ld_preload_and_malloc_conf():
     other = compile_c(PREFIX, "other.so", "int fake_other;", "-shared", "-fPIC")
     asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"  # a sanitized sonde is not the first library
     env = environment(LD_PRELOAD=other, MALLOC_CONF="narenas:1", ASAN_OPTIONS=asan)
-    _, out, _ = run("--heap", "--", "sh", "-c", 'echo "$LD_PRELOAD|$MALLOC_CONF|$_RJEM_MALLOC_CONF"', env=env)
+    _, out, _ = run("--heap", "--", "sh", "-c", 'echo "$LD_PRELOAD|$MALLOC_CONF|$_RJEM_MALLOC_CONF|$JE_MALLOC_CONF"',
+                    env=env)
     check.equal(out.strip(), f"{PREFIX}/libsonde.so:{other}|narenas:1,prof:true,prof_active:false|"
-                "prof:true,prof_active:false")
+                "prof:true,prof_active:false|prof:true,prof_active:false")
 
 
 def test_run_forwards_signals_to_the_command():
@@ -207,6 +232,12 @@ def test_run_forwards_signals_to_the_command():
     process.send_signal(signal.SIGHUP)
     out, _ = process.communicate(timeout=30)
     check.equal((process.returncode, out), (3, "got hup\n"))
+
+
+def test_a_signal_that_arrives_with_the_gateways_address_is_not_lost():
+    status, out, err = run("--", "echo", "ran", env=environment(FAKE_GATEWAY_STOPS="1"))
+    check.equal((status, out), (128 + 15, ""))
+    check.contains(err, "stopped by a signal before the command started")
 
 
 def test_the_command_starts_with_the_original_signal_mask():
@@ -234,8 +265,7 @@ def test_run_deletes_its_directory_after_failures_too():
     status, out, err = run("--", "echo", "ran", env=environment(FAKE_SONDED_BROKEN=broken))
     os.unlink(broken)
     check.equal((status, out), (125, ""))
-    check.contains(err, "sonded exited during startup")
-    check.contains(err, "cannot do it")
+    check.equal(err, "sonde run: cannot do it\n")
     check.equal(run_folders(), [])
 
 
@@ -245,16 +275,48 @@ def test_a_requested_port_that_is_taken_is_an_error():
     second = start("--http", address, "--", "echo", "ran")
     out, err = second.communicate(timeout=30)
     check.stop(first)
-    check.equal((second.returncode, out), (125, ""))
-    check.contains(err, "sonde-gateway exited during startup")
+    check.equal((second.returncode, out, err), (125, "", f"sonde run: cannot listen on {address}: taken\n"))
+
+
+def test_two_http_options_listen_on_both_addresses():
+    process = start("--http", "127.0.0.1:0", "--http", "127.0.0.1:0", "--", "sleep", "64")
+    pages = {wait_for_page(process), wait_for_page(process)}
+    check.equal(len(pages), 2, "number of pages")
+    reached = lambda: not any(socket.create_connection(page.removeprefix("http://").split(":")).close() for page in pages)
+    assert reached()
+    os.kill(helpers(process)["sonde-gateway"], signal.SIGKILL)
+    check.until(lambda: "restarting it" in process.stderr.readline())
+    def is_back():
+        try:
+            return reached()
+        except OSError:
+            return time.sleep(0.05)
+    check.until(is_back, what="both addresses after the restart")
+    process.terminate()
+    assert "http: " not in process.communicate(timeout=30)[1], "the pages have not moved"
+
+
+def test_a_page_for_other_machines_needs_a_token_file_or_insecure():
+    process = start("--http", "0.0.0.0:0", "--", "echo", "ran")
+    out, err = process.communicate(timeout=30)
+    check.equal((process.returncode, out), (125, ""))
+    check.equal(err, "sonde run: other machines can reach 0.0.0.0:0: give --token-file\n")
+    words = ["sh", "-c", "for p in $(cat /proc/$PPID/task/$PPID/children); do tr '\\0' ' ' < /proc/$p/cmdline; echo; done"]
+    process = start("--http", "0.0.0.0:0", "--token-file", "/secret", "--", *words)
+    out, _ = process.communicate(timeout=30)
+    for program in ("/sonded ", "/sonde-gateway "):
+        check.contains([line for line in out.splitlines() if program in line][0] + " ", " --token-file /secret ")
 
 
 def test_two_runs_at_once_use_two_ports():
-    first, second = start("--", "sleep", "60"), start("--", "sleep", "60")
+    command = ("--", "sh", "-c", "echo ready; exec sleep 60")
+    first, second = start(*command), start(*command)
     pages = {wait_for_page(first), wait_for_page(second)}
+    check.equal((first.stdout.readline(), second.stdout.readline()), ("ready\n", "ready\n"))
     check.stop(first)
     check.stop(second)
     check.equal(len(pages), 2, "number of pages")
+    check.equal((first.stderr.read(), second.stderr.read()), ("", ""), "what else they say")
 
 
 def helpers(process):
@@ -340,8 +402,14 @@ def take_terminal(fd):
 
 def test_socket_joins_a_running_sonded_and_starts_nothing():
     process = start("--socket", "/tmp/some-guest.sock", "--", "sh", "-c", 'echo "$SONDE_SOCKET"; read x; exit 0')
-    check.equal(process.communicate(timeout=30), ("/tmp/some-guest.sock\n", ""))
+    check.equal(process.communicate(timeout=30), ("/tmp/some-guest.sock\n", "sonde run: nothing listens at /tmp/some-guest.sock "
+                                                  "yet; profiling begins when sonded does\n"))
     check.equal(process.returncode, 0)
+    for path, name in ((os.path.join(PREFIX, "guests"), None), (f"@sonde-{os.getpid()}", f"\0sonde-{os.getpid()}")):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(name or path)
+            listener.listen()
+            check.equal(start("--socket", path, "--", "true").communicate(timeout=30), ("", ""))
 
 
 try:

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every verb of `sonde` without a service: help, exit status, completions, and files."""
 
+import fcntl
 import json
 import os
+import pty
+import select
 import shutil
+import struct
 import subprocess
+import termios
 
 from tests.cli import check
 
@@ -26,10 +31,16 @@ def test_help_fits_a_screen_and_ends_with_four_examples():
         status, out, err = sonde(*words, "--help")
         check.equal((status, err), (0, ""))
         lines = out.splitlines()
-        assert len(lines) <= 32 and max(map(len, lines)) <= 100, f"{words}: {len(lines)} lines"
+        assert len(lines) <= 36 and max(map(len, lines)) <= 100, f"{words}: {len(lines)} lines"
         examples = lines[lines.index("examples:") + 1:]
         check.equal(len(examples), 4, f"examples of {words}")
         assert all(line.startswith("  sonde ") for line in examples), examples
+
+
+def test_the_default_has_no_line_in_the_help_and_no_completion():
+    for out in (sonde("record", "--help")[1], sonde("completions", "--words", "--", "record", "--")[1]):
+        check.contains(out, "split-threads")
+        assert "merge-threads" not in out, out
 
 
 def test_help_names_every_verb():
@@ -62,6 +73,37 @@ def test_usage_errors_exit_with_2_and_print_the_usage():
         status, out, err = sonde(*words)
         check.equal((status, out), (2, ""), f"status and output of {words}")
         assert err, words
+
+
+def test_a_mistyped_verb_or_option_is_answered_with_the_nearest_one():
+    for words, message in (
+            (("reccord",), 'sonde: unknown verb "reccord"; did you mean `sonde record`?\n'),
+            (("hsitory", "x"), 'sonde: unknown verb "hsitory"; did you mean `sonde history`?\n'),
+            (("comp", "bash"), 'sonde: unknown verb "comp"; did you mean `sonde completions`?\n'),
+            (("4711",), 'sonde: unknown verb "4711"; run `sonde --help` for a list\n'),
+            (("--service", "x"), "sonde: options follow the verb: sonde VERB --service; see `sonde --help`\n")):
+        check.equal(sonde(*words), (2, "", message))
+    for words, option in ((("record", "--durtion", "3"), "duration"), (("record", "--freq=99"), "frequency"),
+                          (("run", "--verbsoe", "--", "true"), "verbose"), (("top", "--hlep"), "help")):
+        check.contains(sonde(*words)[2], f"; did you mean --{option}?\nusage: ")
+    check.contains(sonde("record", "--zzzzzz")[2], "unknown option --zzzzzz; see --help\n")
+
+
+def test_a_wrong_settings_file_is_refused_with_file_line_and_name():
+    path = os.path.join(FOLDER, "sonde.conf")
+    for text, message in (("[memory]\nenable_heap_profilng = true\n",
+                           "2: enable-heap-profilng: unknown setting of [memory]; did you mean enable-heap-profiling?"),
+                          ("[sonde]\ntokn = x\n", "2: tokn: unknown setting; did you mean token?"),
+                          ("[storage]\n", "1: storage: unknown section; sonded(8) lists them")):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        status, _, err = sonde("targets", SONDE_CONFIG=path)
+        check.equal((status, err.splitlines()[0]), (2, f"sonde targets: {path}:{message}"))
+
+
+def test_help_of_a_verb_is_printed_in_both_ways():
+    check.equal(sonde("help", "record"), sonde("record", "--help"))
+    check.equal(sonde("help"), sonde("--help"))
 
 
 def test_an_unreachable_service_exits_with_3_and_says_what_to_do():
@@ -104,10 +146,10 @@ def field(number, value):
 
 
 def small_profile():
-    """A pprof profile with 7 samples of outer -> leaf."""
-    strings = [b"", b"samples", b"count", b"leaf", b"outer"]
+    """A pprof profile with 7 samples of outer -> leaf in the thread "worker"."""
+    strings = [b"", b"samples", b"count", b"leaf", b"outer", b"thread", b"worker"]
     body = field(1, field(1, 1) + field(2, 2))
-    body += field(2, field(1, b"\x01\x02") + field(2, b"\x07"))
+    body += field(2, field(1, b"\x01\x02") + field(2, b"\x07") + field(3, field(1, 5) + field(2, 6)))
     for number, name in ((1, 3), (2, 4)):
         body += field(4, field(1, number) + field(4, field(1, number)))
         body += field(5, field(1, number) + field(2, name))
@@ -128,7 +170,77 @@ def test_top_and_draw_need_no_service_for_files():
         check.equal(sonde("draw", "small.pb", "-o", path)[::2], (0, ""))
         with open(path, encoding="utf-8") as drawn:
             check.contains(drawn.read(), part)
-    check.contains(sonde("draw", "small.pb", "-o", "-", "--format", "collapsed")[1], "outer;leaf 7\n")
+    for words, line in (((), "outer;leaf 7\n"), (("--split-threads",), "worker;outer;leaf 7\n"), (("-m",), "outer;leaf 7\n"),
+                        (("--merge-threads", "--split-threads"), "outer;leaf 7\n")):
+        check.equal(sonde("draw", "small.pb", "-o", "-", "--format", "collapsed", *words)[1], line)
+
+
+def many_functions(count):
+    """A pprof profile of functions with long names, each with 1 sample, all called by the last one."""
+    strings = [b"", b"samples", b"count"] + [b"ns::f%d(%s)" % (number, b"std::string const&, " * 6) for number in range(count)]
+    body = field(1, field(1, 1) + field(2, 2))
+    for number in range(1, count + 1):
+        body += field(2, field(1, varint(number) + varint(count)) + field(2, b"\x01"))
+        body += field(4, field(1, number) + field(4, field(1, number)))
+        body += field(5, field(1, number) + field(2, number + 2))
+    return body + b"".join(field(6, text) for text in strings)
+
+
+def rows_of(out):
+    return [line.split()[-1] for line in out[out.index("cum%"):].splitlines()[1:]]
+
+
+def test_top_prints_some_functions_of_many():
+    with open(os.path.join(FOLDER, "many.pb"), "wb") as file:
+        file.write(many_functions(200))
+    for words, count in (((), 30), (("-n", "7"), 7), (("-n", "0"), 200), (("--rows", "300"), 200)):
+        out = sonde("top", "many.pb", *words)[1]
+        check.equal((len(rows_of(out)), "Showing" in out), (count, count < 200), words)
+    full = sonde("top", "many.pb", "-n", "1", "--cum")[1]
+    assert "ns::f199(std::string const&, std" in full, full
+    check.equal(sonde("top", "many.pb", "-n", "-1")[0], 2)
+
+
+def on_terminal(columns, *words):
+    """What the verb prints on a terminal of that width."""
+    terminal, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    subprocess.run([SONDE, *words], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE, check=True, timeout=60, cwd=FOLDER)
+    os.close(theirs)
+    text = b""
+    while b"f199" not in text and select.select([terminal], [], [], 20)[0]:
+        text += os.read(terminal, 65536)
+    os.close(terminal)
+    return text.decode().splitlines()
+
+
+def test_names_fit_the_terminal():
+    words = ("top", "many.pb", "-n", "1", "--cum")
+    for columns in (80, 120, 40):
+        lines = on_terminal(columns, *words)
+        assert max(map(len, lines)) <= max(columns, 67) and any("ns::f199(...)" in line for line in lines), lines
+    assert max(map(len, on_terminal(80, *words, "--full-names"))) > 150
+
+
+def test_a_reader_that_leaves_is_no_error():
+    for words in (("top", "many.pb", "-n", "0"), ("draw", "many.pb", "-o", "-", "--format", "collapsed"), ("diff", "many.pb", "many.pb"),
+                  ("--help",), ("record", "--help"), ("completions", "bash"), ("doctor",)):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run([SONDE, *words], stdout=writer, stderr=subprocess.PIPE, check=False, timeout=60, cwd=FOLDER,
+                              env={**os.environ, "XDG_RUNTIME_DIR": FOLDER, "SONDE_SERVICE": f"unix:{FOLDER}/nobody.sock"})
+        os.close(writer)
+        check.equal((done.returncode if words[0] != "doctor" else 0, done.stderr), (0, b""), words)
+
+
+def test_a_format_may_be_named_by_its_extension():
+    with open(os.path.join(FOLDER, "small.pb"), "wb") as file:
+        file.write(small_profile())
+    for name, part in (("svg", "<svg"), ("speedscope.json", "speedscope"), ("md", "`outer` → `leaf`")):
+        status, out, err = sonde("draw", "small.pb", "-o", "-", "--format", name)
+        check.equal((status, err), (0, ""))
+        check.contains(out, part)
+    check.contains(sonde("draw", "small.pb", "-o", "-", "--format", "svgx")[2], 'unknown format "svgx"; use one of ')
 
 
 def test_diff_needs_no_service_for_files():
@@ -161,22 +273,78 @@ def test_doctor_reports_what_is_missing_and_suggests_fixes():
         assert line.split()[0] in ("ok", "note", "fix") or line.startswith(" " * 15), line
 
 
-def test_bash_completion_completes_verbs_and_flags():
-    script = sonde("completions", "bash")[1]
-    def complete(*words):
-        quoted = " ".join(f"'{word}'" for word in words)
-        program = f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _sonde; echo \"${{COMPREPLY[@]}}\""
-        return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    check.equal(complete("sonde", "re"), ["record"])
-    check.equal(complete("sonde", "record", "--freq"), ["--frequency"])
-    check.equal(complete("sonde", "run", "--he"), ["--heap", "--help"])
+def candidates(*words):
+    return [line.split("\t")[0] for line in sonde("completions", "--words", "--", *words)[1].splitlines()]
 
 
-def test_zsh_and_fish_completions_name_every_verb():
+def test_completions_offer_what_help_lists():
+    check.equal(candidates("re"), [*VERBS, "completions", "--help", "--version"])
+    for verb in VERBS:
+        shown = {word.strip(",") for line in sonde(verb, "--help")[1].splitlines() if line.startswith("  -") or line.startswith("      --")
+                 for word in line[:31].split() if word.startswith("--")}
+        check.equal(set(candidates(verb, "--")) | {"--version"}, shown, f"flags of {verb}")
+
+
+def test_completions_offer_the_values_that_the_verbs_take():
+    for verb, option, words in (("record", "--mode", "cpu wall off-cpu"), ("top", "--mode", "cpu wall off-cpu"),
+                                ("live", "--source", "auto host guest"), ("history", "--event", "on-cpu off-cpu mem-alloc mem-inuse"),
+                                ("heap", "--backend", "jemalloc interposed"), ("record", "-o", "@files"), ("run", "--data-dir", "@files"),
+                                ("heap", "-t", "inuse_space inuse_objects alloc_space alloc_objects"), ("record", "-F", "")):
+        check.equal(candidates(verb, option, ""), words.split(), f"values of {verb} {option}")
+    for verb in ("record", "draw", "diff", "heap", "captures", "history"):
+        words = candidates(verb, "--format", "")
+        refusal = {"diff": ("diff", "a.pb", "b.pb"), "captures": ("captures", "1"), "heap": ("heap", "dump")}.get(verb, (verb, "x.pb"))
+        refusal = sonde(*refusal, "--format", "no-such-format", "-o", "x.svg")[2]
+        known = refusal.split("use one of", 1)[1].splitlines()[0].split() if "use one of" in refusal else words
+        assert set(known) <= set(words), f"{verb}: {set(known) - set(words)} are missing"
+        check.contains(" ".join(words), "proto")
+    check.equal(candidates("captures", "1", "--format", "top", ""), [])
+
+
+def test_completions_offer_arguments():
+    check.equal(candidates("heap", ""), ["on", "off", "status", "dump", "list", "allocs", "reset", "diff"])
+    check.equal(candidates("completions", ""), ["bash", "zsh", "fish"])
+    for words in (("run", ""), ("run", "--", ""), ("record", "-d", "1", "--", "")):
+        check.equal(candidates(*words), ["@commands"], words)
+    check.equal(candidates("diff", ""), ["@files"])
+    check.equal(candidates("targets", ""), [])
+    check.equal(candidates("no-such-verb", ""), [])
+    assert "python3" in " ".join(candidates("record", "")), "the name of this program is offered"
+
+
+SHELL_LINES = (("sonde re", ["record"]), ("sonde record --freq", ["--frequency"]), ("sonde record --mode w", ["wall"]),
+               ("sonde heap sta", ["status"]), ("sonde draw --format firef", ["firefox"]), ("sonde diff small.p", ["small.pb"]))
+
+
+# What zsh's own functions would do with the words, which they also filter.
+ZSH = """_describe() { eval "print -l -- \\${(@)$2%%:*}" }
+compadd() { eval "print -l -- \\${(@)$2}" }
+_files() { print -l -- * }
+words=(${(z)1}); CURRENT=$#words
+eval "$(sonde completions zsh | sed '$d')"; _sonde"""
+
+
+def test_the_shells_complete_lines():
+    with open(os.path.join(FOLDER, "small.pb"), "wb") as file:
+        file.write(small_profile())
+    bash = ('COMP_LINE=$1; COMP_POINT=${#1}; source <(sonde completions bash); _sonde; printf "%s\\n" "${COMPREPLY[@]}"')
+    env = {**os.environ, "PATH": os.path.dirname(SONDE) + ":" + os.environ["PATH"], "HOME": FOLDER, "XDG_RUNTIME_DIR": FOLDER}
+    commands = [["bash", "-c", bash, "bash"]]
+    if shutil.which("fish"):
+        commands.append(["fish", "--no-config", "-c", "sonde completions fish | source; complete -C $argv[1]"])
+    if shutil.which("zsh"):
+        commands.append(["zsh", "-f", "-c", ZSH, "zsh"])
+    for command in commands:
+        for line, expected in SHELL_LINES:
+            done = subprocess.run([*command, line], env=env, cwd=FOLDER, capture_output=True, text=True, check=False)
+            offered = [one.split("\t")[0] for one in done.stdout.split("\n") if one.startswith(line.split()[-1])]
+            check.equal(offered, expected, f"{command[0]}: {line} ({done.stderr})")
+
+
+def test_zsh_and_fish_read_their_scripts():
     for shell in ("zsh", "fish"):
         script = sonde("completions", shell)[1]
-        for verb in VERBS:
-            check.contains(script, verb)
+        check.contains(script, "completions --words -- ")
         if not shutil.which(shell):
             raise check.Skip(f"{shell} is not installed")
         subprocess.run([shell, "-n"], input=script, text=True, check=True)

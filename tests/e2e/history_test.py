@@ -58,7 +58,7 @@ def cpu_ns(demo):
 
 def recorded(*words):
     """{stack: ns} of the demo, with threads merged."""
-    done = subprocess.run([stack.SONDE, "history", *words, "--merge-threads", "--format", "collapsed", "--from", "-1h",
+    done = subprocess.run([stack.SONDE, "history", *words, "--format", "collapsed", "--from", "-1h",
                            "--service", GRPC], env=stack.environment(), capture_output=True, text=True, timeout=60, check=False)
     return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()}
 

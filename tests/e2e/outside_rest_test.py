@@ -113,6 +113,19 @@ def test_memory_commands_say_what_they_need():
         check.contains(text, f" {status}")
 
 
+def test_a_static_program_is_told_what_it_can_have_instead():
+    path = os.path.join(OUT, "static")
+    subprocess.run(["gcc", "-static", "-x", "c", "-", "-o", path], input="int pause(void); int main(void) { return pause(); }",
+                   text=True, check=True)
+    static = users.start(path)
+    try:
+        text = shell(f"curl -s -w ' %{{http_code}}' 'HOST/t/{static.pid}/debug/pprof/heap'")
+        check.contains(text, "static is statically linked, so libsonde.so cannot be preloaded; sample its CPU time from outside")
+        check.contains(text, " 501")
+    finally:
+        users.stop(static)
+
+
 def test_the_list_and_the_headers():
     listed = json.loads(shell("curl -s 'HOST/v1/targets?all=true'"))["targets"]
     redis = next(target for target in listed if target["pid"] == state["pid"])
@@ -120,7 +133,7 @@ def test_the_list_and_the_headers():
     assert int(redis["cpuNs"]) > 0, redis
     order = [int(target["cpuNs"]) for target in listed]
     check.equal(order, sorted(order, reverse=True), "order of the list")
-    check.contains(shell("curl -s -D- -o /dev/null 'HOST/debug/pprof/profile?seconds=1'"), "sonde-clock: perf-")
+    check.contains(shell("curl -s -D- -o /dev/null 'HOST/debug/pprof/profile?seconds=1'"), "sonde-source: host")
 
 
 users.install()

@@ -111,12 +111,58 @@ def test_a_rust_program_has_the_right_callers():
         assert not any(re.search(r"::h[0-9a-f]{16}\b", frame) for frames, _ in stacks for frame in frames)
 
 
+def spans_by_thread(server):
+    """{thread: (trace id, span id) or None} of a capture's samples."""
+    path = os.path.join(stack.WORK, "spans.pb.gz")
+    status, _, body = server.get("/debug/pprof/profile?seconds=1&frequency=199&output=proto")
+    assert status == 200, body
+    with open(path, "wb") as file:
+        file.write(body)
+    raw = subprocess.run(["go", "tool", "pprof", "-raw", path], env=stack.environment(), capture_output=True, text=True, check=True)
+    found = {}
+    for line in raw.stdout.splitlines():
+        labels = dict(re.findall(r"(\w+):\[([^\]]*)\]", line))
+        if "thread" in labels:
+            ids = (labels["trace_id"], labels["span_id"]) if "trace_id" in labels else None
+            found.setdefault(labels["thread"], set()).add(ids)
+            assert "request" not in labels, line
+    return found
+
+
+def check_spans(program):
+    with stack.Server(program, ready="ready", env={"SONDE_OTEL_CONTEXT": "1"}) as server:
+        found = spans_by_thread(server)
+        check.equal(found.pop("spanned"), {("ab" * 16, "12" * 8)}, "the span")
+        check.equal(found, {name: {None} for name in ("unfinished", "nowhere", "cut", "plain")}, "the other threads")
+
+
+def test_samples_have_the_span_that_the_program_publishes():
+    need("go")
+    program = build("spans", "gcc", "-O1", "-g", "-pthread", "-rdynamic", f"{SOURCES}/spans.c")
+    check_spans(program)
+    with stack.Server(program, ready="ready") as server:  # off unless asked for
+        check.equal(spans_by_thread(server)["spanned"], {None}, "the span without SONDE_OTEL_CONTEXT")
+
+
+def test_samples_have_the_span_that_a_library_publishes():
+    need("go")
+    source = os.path.join(stack.WORK, "context.c")
+    with open(source, "w", encoding="ascii") as file:
+        file.write("__thread void *volatile otel_thread_ctx_v1;\n")
+    library = build("libcontext.so", "gcc", "-shared", "-fPIC", "-mtls-dialect=gnu2", source)
+    check_spans(build("spans-of-library", "gcc", "-O1", "-g", "-pthread", "-DSTORAGE=extern", f"{SOURCES}/spans.c", library,
+                      f"-Wl,-rpath,{stack.WORK}"))
+
+
 def test_the_python_interpreter_has_complete_stacks():
     with stack.Server("/usr/bin/python3", f"{SOURCES}/burn.py", ready="ready") as server:
         stacks = samples_of(server)
         inside = sum(count for frames, count in stacks if any("_PyEval_EvalFrameDefault" in frame for frame in frames))
         assert inside / stack.total(stacks) > 0.9, stacks[:5]
         assert rooted_share(stacks, "_start", "clone", "start_thread") > 0.97, stacks[:5]
+        # Its functions have no names, and everything that shows the program says what would give them.
+        for path in ("/debug/pprof/profile?seconds=1&output=top", "/"):
+            check.contains(server.get(path)[2].decode(), ": Python functions have no names; ")
 
 
 def free_port():

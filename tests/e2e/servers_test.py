@@ -60,7 +60,7 @@ def comments(server, name, seconds=4):
 
 def check_nothing_is_lost(said, least_seconds, least_share=97):
     check.equal(said["dropped"], "none", "dropped")
-    check.equal(said["cut stacks"], "none", "cut stacks")
+    assert "cut stacks" not in said, said
     share, sampled = re.match(r"([\d.]+) % \(([\d.]+) s", said["coverage"]).groups()
     assert float(sampled) > least_seconds, said
     assert least_share <= float(share) <= 103, said

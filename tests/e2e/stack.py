@@ -107,7 +107,7 @@ class Server:
     def stacks(self, seconds=2, frequency=499, prefix=""):
         """Takes a CPU profile and returns [(frames, count)], where frames are the thread's name and the functions, root first."""
         status, _, body = self.get(f"{prefix}/debug/pprof/profile?seconds={seconds}&frequency={frequency}"
-                                   "&output=collapsed")
+                                   "&output=collapsed&threads=split")
         text = body.decode("utf-8", "replace")
         assert status == 200, f"{status}: {text}; sonde run said: {''.join(self.err[-5:])}"
         return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in text.splitlines()]

@@ -28,4 +28,7 @@ for fixture in memory heap trimmed heap_diff empty_heap; do
     "$draw" heapsnapshot "$fixture" >"$folder/$fixture.heapsnapshot"
     "$draw" heapprofile "$fixture" >"$folder/$fixture.heapprofile"
 done
+for format in flamegraph collapsed speedscope grafana flamebearer; do
+    "$draw" "$format" server split | without_constants >"$folder/server.split.$format"
+done
 "$draw" heapsnapshot trimmed all_one >"$folder/all_one.heapsnapshot"

@@ -86,7 +86,7 @@ def check_complete(name, calm=None):
     print(about)
     assert share(stacks, "burn", "main") > 0.9, stacks
     check.equal(about["dropped"], "none")
-    check.equal(about["cut stacks"], "none")
+    assert "cut stacks" not in about, about
     assert float(about["coverage"].split(" %")[0]) > 60, about
     assert "ended" not in about["target"], about
     if calm:

@@ -15,7 +15,7 @@ DOORS = [
     (re.compile(r'#include [<"]h2o'), ("gateway/http", "tests/")),
     (re.compile(r"#include <jansson"), ("gateway/request/json", "tests/")),
     (re.compile(r"#include <libunwind"), ("service/engine/unwind_check/other_", "tests/")),
-    (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/store/clickhouse/http")),
+    (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/http/library")),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),
     (re.compile(r"\bmallctl\w*\("), ("service/guest/heap", "tests/")),
@@ -28,6 +28,9 @@ FILE_NAME = re.compile(r"(?<![\w./<*$~-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cc|py|sh|js
 FOREIGN = {"bio.c", "http.c", "profile.proto", "proto/profile.proto", "doc_internal/PROFILING_INTERNALS.md", "descriptor.proto", "one.cc", "two.c"}
 MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BODY_START = re.compile(r"^[A-Za-z_].*\{$")
+# A row of a table of options: name, letter, argument and variable.
+SETTING = re.compile(r'"([a-z][a-z-]*)",\s*(?:(?:\'.\'|0),\s*)?(?:"[^"]*"|NULL),\s*"SONDE_[A-Z_]+"')
+STRING = re.compile(r'"((?:\\.|[^"\\])*)"')
 NOT_A_FUNCTION = re.compile(r"^(struct|enum|union|typedef|extern \"C\")\b[^()]*\{$|.*=\s*\{$")
 
 
@@ -108,6 +111,40 @@ def check_named_files(path, lines, known):
                 yield text.count("\n", 0, comment.start() + match.start()) + 1, f"no file is named {match[1]}"
 
 
+def rpc_names(top):
+    """The names of RPCs that are no ordinary words: "HeapActivate", but not "Write"."""
+    names = set()
+    for file in ("profiler", "history"):
+        with open(os.path.join(top, f"proto/sonde/v1/{file}.proto"), encoding="utf-8") as source:
+            names.update(re.findall(r"^  rpc ([A-Z][a-z]+[A-Z]\w*)\(", source.read(), re.M))
+    return names
+
+
+def check_texts(path, lines, rpcs):
+    """A user of REST or of the command line reads the texts of the service, too, and knows no RPC."""
+    if not path.endswith((".c", ".h")) or not path.startswith(("service/", "gateway/", "clients/cli/")):
+        return
+    for number, line in enumerate(lines, 1):
+        for text in STRING.findall(line):
+            for name in set(re.findall(r"\w+", text)) & rpcs:
+                if " " in text:
+                    yield number, f"a text for users names the RPC {name}"
+
+
+def check_settings(top, paths):
+    """Every setting that has a variable is in the list of the settings file, and nothing else is."""
+    names = "api/settings_file.c"
+    with open(os.path.join(top, names), encoding="utf-8") as source:
+        listed = re.findall(r'^    "([a-z-]+)",$', source.read(), re.M)
+    found = set()
+    for path in paths:
+        if path.endswith((".c", ".h")) and path.startswith(("service/", "gateway/", "clients/")):
+            with open(os.path.join(top, path), encoding="utf-8") as source:
+                found.update(SETTING.findall(source.read()))
+    for name in sorted(found ^ set(listed)):
+        yield names, 1, f'the list of settings {"lacks" if name in found else "has no program for"} "{name}"'
+
+
 def check_format(top, paths):
     sources = [path for path in paths if path.endswith((".c", ".h"))]
     run = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=top,
@@ -125,13 +162,15 @@ def main():
     listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "*.c", "*.h", "*.py", "*.js", "*.sh"], cwd=top,
                             capture_output=True, text=True, check=True).stdout.split()
     paths = [path for path in listed if os.path.exists(os.path.join(top, path)) and "golden/" not in path]
-    findings, known = list(check_format(top, paths)), known_names(top)
+    findings, known = list(check_format(top, paths)) + list(check_settings(top, paths)), known_names(top)
+    rpcs = rpc_names(top)
     for path in paths:
         with open(os.path.join(top, path), encoding="utf-8") as source:
             lines = source.read().splitlines()
         for rule in (check_functions, check_file, check_doors):
             findings += [(path, line, sentence) for line, sentence in rule(path, lines)]
         findings += [(path, line, sentence) for line, sentence in check_named_files(path, lines, known)]
+        findings += [(path, line, sentence) for line, sentence in check_texts(path, lines, rpcs)]
     for path, line, sentence in sorted(findings):
         print(f"{path}:{line}: {sentence}")
     good = len(paths) - len({path for path, _, _ in findings})

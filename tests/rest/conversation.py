@@ -12,6 +12,7 @@ the REST manual. The lines of a file:
     % gateway --target redis                               further arguments of the gateway
     % listen 0.0.0.0:0                                     instead of 127.0.0.1:0; requests go to the first TCP listener
     % env NAME=VALUE                                       environment of the gateway
+    % settings [memory]                                    a line of the settings file of gateway and real sonded
     % before openssl req ...                               a shell command to run first
     % sonded --token-file {tmp}/tokens                     further arguments of the real sonded
     > -d 0x10 /debug/pprof/symbol                          a request: curl's arguments; the first word with a / is the path
@@ -99,6 +100,11 @@ class Stage:
         try:
             for line in directives.get("before", []):
                 subprocess.run(line.format(tmp=self.tmp), shell=True, check=True, capture_output=True)
+            self.env = dict(os.environ)
+            if "settings" in directives:
+                self.env["SONDE_CONFIG"] = f"{self.tmp}/sonde.conf"
+                with open(self.env["SONDE_CONFIG"], "w", encoding="utf-8") as file:
+                    file.write("\n".join(directives["settings"]) + "\n")
             self.start_service()
             if "history" in directives:
                 self.history = self.start_fake("history", [])
@@ -119,7 +125,7 @@ class Stage:
             self.service = self.start_fake("grpc", shlex.split(" ".join(self.directives.get("service", []))))
             return
         log = f"{self.tmp}/service.{time.monotonic_ns()}.log"
-        self.service = Process(command, log)
+        self.service = Process(command, log, self.env)
         self.service.wait_for(r"^grpc: (.*)$")
 
     def start_fake(self, name, more):
@@ -155,7 +161,7 @@ class Stage:
             command += ["--listen", one.format(tmp=self.tmp)]
         for more in self.directives.get("gateway", []):
             command += shlex.split(more.format(tmp=self.tmp))
-        env = dict(os.environ, **dict(pair.split("=", 1) for pair in self.directives.get("env", [])))
+        env = dict(self.env, **dict(pair.split("=", 1) for pair in self.directives.get("env", [])))
         self.gateway = Process(command, f"{self.tmp}/gateway.log", env)
         printed = self.gateway.wait_for(r"^http: (http.*)$")
         self.bases = [base.replace("0.0.0.0", "127.0.0.1") for base in printed]

@@ -33,6 +33,8 @@ def draw(messages, target, rendering, what):
     """The bytes of a result in the format that was asked for."""
     names = messages.Format.items()
     name = {number: text for text, number in names}[rendering.format]
+    if rendering.keep_allocator_frames:
+        what += " with_allocator"
     if target.name == "large":
         return b"\x1f\x8b" + os.urandom(6 << 20)
     if name == "FORMAT_UNSPECIFIED":
@@ -55,4 +57,5 @@ def draw(messages, target, rendering, what):
         return b'{"$schema":"https://www.speedscope.app/file-format-schema.json"}'
     if target.name == "idle":
         return b"[no samples] 0\n"
-    return f"target={target.name} format={name} {what} 1\n".encode()
+    split = " threads=split" if rendering.split_threads else ""
+    return f"target={target.name} format={name} {what}{split} 1\n".encode()

@@ -5,6 +5,7 @@
     cut               a result breaks off in the middle
     large             a result of 6 MB in chunks
     idle              nothing matches
+    recorded          has off-CPU time; that of no other service is recorded
     any other name    everything works
 
 Nothing can be stored while a target called "trouble" is attached. Unknown events match nothing. Every result repeats the request, so that tests can check what arrived. A selector that contains
@@ -98,6 +99,9 @@ class History:
 
     def QueryProfile(self, request, context):
         self.check(request.selection, context)
+        if request.as_contentions and request.selection.service != "recorded":
+            context.set_trailing_metadata((("sonde-reason", "NOT_FOUND"),))
+            context.abort(grpc.StatusCode.NOT_FOUND, "no off-CPU time was recorded in this range")
         yield from self.send(request, request.selection)
 
     def QueryDiff(self, request, context):

@@ -77,9 +77,9 @@ def load_messages(proto):
 
 
 class Service:
-    def __init__(self, messages, names, unattached=()):
+    def __init__(self, messages, names, unattached=(), pids=()):
         self.m = messages
-        self.targets = [messages.Target(name=name, pid=1000 + i, uuid=f"{i:032x}", executable=name,
+        self.targets = [messages.Target(name=name, pid=pids[i] if i < len(pids) else 1000 + i, uuid=f"{i:032x}", executable=name,
                                         start_unix_ns=1_700_000_000_000_000_000)
                         for i, name in enumerate(names)]
         self.unattached = [messages.Target(name=name, pid=2000 + i, executable=name, unattached=True, uid=1000, user="mary",
@@ -200,6 +200,8 @@ class Service:
             if context.is_active():
                 what = (f"duration_ms={request.duration_ms} frequency_hz={request.frequency_hz} "
                         f"max_samples={request.max_samples} mode={request.mode} max_overhead={request.max_overhead}")
+                if request.as_contentions:
+                    what += " as_contentions"
                 if request.source or request.target.all:
                     what += f" source={request.source} all={request.target.all}"
                 is_full = request.keep and target.name == "full"
@@ -236,6 +238,10 @@ class Service:
 
     def CaptureAllocs(self, request, context):
         target, _ = self.heap(request.target, context)
+        if request.poll_key:
+            what = f"poll key={request.poll_key.replace(' ', '_')} total={request.poll_total}"
+            yield from self.send(target, request.rendering, what)
+            return
         end = time.monotonic() + request.duration_ms / 1000 / SPEED
         while time.monotonic() < end and context.is_active():
             time.sleep(min(0.02, max(0, end - time.monotonic())))
@@ -249,7 +255,8 @@ class Service:
         if self.allocs:
             self.fail(context, "SESSION_BUSY")
         self.allocs = (f"session sample_bytes={request.sample_bytes} probability={request.probability:g} "
-                       f"lease_ms={request.lease_ms} owner={request.owner.replace(' ', '_')}")
+                       f"lease_ms={request.lease_ms} owner={request.owner.replace(' ', '_')}"
+                       + (" with_allocator" if request.keep_allocator_frames else ""))
         return self.m.AllocsSession(owner=request.owner)
 
     def StopAllocs(self, request, context):
@@ -291,12 +298,24 @@ class Service:
         target = self.find(request.target, context)
         text = (f"{target.name} (pid {target.pid}): 2 threads with 1 different stack\n"
                 f"as_text={request.as_text} tid={request.tid}\n")
-        return self.m.Backtraces(text=text)
+        if request.HasField("rendering"):
+            what = f"threads by_start_function={request.by_start_function}"
+            return self.m.Backtraces(profile=fake_bodies.draw(self.m, target, request.rendering, what))
+        answer = self.m.Backtraces(text=text, threads=[self.m.ThreadBacktrace(tid=number, stack=1) for number in (1, 2)])
+        frames = answer.stacks.add().frames
+        frames.add(name="inner", address=0x10, file="a.c", line=7, inlined=True)
+        frames.add(name="outer", address=0x10, file="a.c", line=9)
+        frames.add(name="two\nlines", address=0x20, module="libx.so")
+        return answer
 
     def GetInfo(self, request, context):
         return self.m.Info(version="fake", targets=len(self.targets), captures_running=self.running,
                            captures_total=self.total, host=self.token or "", cpu_ns=1_500_000_000,
-                           drops_total=[self.m.Drop(cause="ring_full", count=3)])
+                           drops_total=[self.m.Drop(cause="ring_full", count=3)], open_fds=30, max_fds=1024,
+                           resident_bytes=1 << 20, virtual_bytes=1 << 30, start_unix_ns=1_700_000_000_000_000_000,
+                           function_times=[self.m.FunctionTime(target="redis", function='a"(b\\c)', cpu_ns=2_500_000_000)],
+                           exports=[self.m.Export(destination="otlp", sent=7, retries=2, queue_bytes=4096, trouble="HTTP status 503",
+                                                  lost=[self.m.Drop(cause="queue_full", count=1)])])
 
     def heap(self, selector, context, may_lack=False):
         """Returns the target and the state of its heap."""
@@ -322,7 +341,7 @@ class Service:
             self.fail(context, "HEAP_BUSY")
         state.backend = request.backend or state.backend
         state.active, state.interval_s, state.owner = True, request.interval_s, request.owner
-        state.sample_bytes = request.sample_bytes or 524288
+        state.sample_bytes, state.keep_dumps = request.sample_bytes or 524288, request.keep_dumps or 100
         if request.interval_s:
             self.dumps[target.pid] = [
                 self.m.HeapDump(name=f"{number:06}.heap", unix_ns=(1_700_000_000 + number) * 10**9, size_bytes=1000,
@@ -357,6 +376,8 @@ class Service:
             self.fail(context, "NOT_AVAILABLE")
         time.sleep(request.delta_ms / 1000 / SPEED)
         what = f"snapshot all_one={request.all_one} active={state.active}"
+        if request.sample_type:
+            what += f" sample_type={request.sample_type}"
         if request.base_dump or request.delta_ms:
             what += f" base={request.base_dump} growth_only={request.growth_only} delta_ms={request.delta_ms}"
         yield from self.send(target, request.rendering, what, request.delta_ms)
@@ -378,7 +399,7 @@ class Service:
     def SetHeapGdump(self, request, context):
         state = self.heap(request.target, context)[1]
         state.gdump = request.active
-        return self.m.HeapGdump(active=state.gdump)
+        return self.m.HeapGdump(active=state.gdump, keep_dumps=state.keep_dumps or 100)
 
     def StreamCpu(self, request, context):
         target = self.find(request.target, context)
@@ -412,7 +433,11 @@ class Service:
             init = self.m.Target(name="init", pid=1, uid=4711, cpu_ns=7200 * 10**9, threads=1, executable="systemd",
                                  unavailable="belongs to root: sudo sonde ...", unattached=True)
             listed = [busy, *listed, *self.unattached, init]
-        return self.m.ListTargetsResponse(targets=listed)
+        response = self.m.ListTargetsResponse(targets=listed)
+        for target in response.targets:
+            known = {"redis": "redis <is> stripped", "init": "node: JavaScript functions have no names"}
+            target.advice = known.get(target.name, "") if request.include_advice else ""
+        return response
 
 
 METHODS = {  # name: (request, streams)
@@ -439,12 +464,17 @@ def main():
     parser.add_argument("--grpc", required=True)
     parser.add_argument("--targets", default="redis")
     parser.add_argument("--unattached", default="")
+    parser.add_argument("--pids", type=int, nargs="*", default=[], help="of the attached targets")
+    parser.add_argument("--user", type=int, help="serve as this user")
     parser.add_argument("--no-history", action="store_true")
     parser.add_argument("--began", metavar="FILE", help="captures write the time to FILE when they begin, and FILE.end is written when one is to end")
     options = parser.parse_args()
     messages, history = load_messages(options.proto)
-    service = Service(messages, *([name for name in names.split(",") if name] for names in (options.targets, options.unattached)))
+    service = Service(messages, *([name for name in names.split(",") if name] for names in (options.targets, options.unattached)),
+                      pids=options.pids)
     service.began = options.began
+    if options.user is not None:
+        os.setresuid(options.user, options.user, options.user)
     handlers = {}
     for name, (request, streams) in METHODS.items():
         make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler

@@ -119,6 +119,22 @@ TEST(a_saved_allocation_capture_is_listed) {
     setup_end(&setup);
 }
 
+TEST(an_allocation_session_that_cannot_begin_is_refused) {
+    Sonde__V1__StartAllocsRequest start = SONDE__V1__START_ALLOCS_REQUEST__INIT;
+    ProtobufCMessage *answer = NULL;
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    fake_allocs_forget();
+    start.owner = (char *)"refused";
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(
+            client_unary(setup.client, &client_start_allocs, &start.base, 5000, &answer, &diag), ==,
+            SONDE_NOT_AVAILABLE);
+        CHECK(strstr(diag.text, "nothing can see its allocations") != NULL);
+    }
+    setup_end(&setup);
+}
+
 TEST(an_allocation_session_starts_once_and_its_result_can_be_fetched_again) {
     Sonde__V1__StartAllocsRequest start = SONDE__V1__START_ALLOCS_REQUEST__INIT;
     Sonde__V1__StopAllocsRequest stop = SONDE__V1__STOP_ALLOCS_REQUEST__INIT;

@@ -31,8 +31,10 @@ static const struct sonde_option table[] = {
     ROW("name-len", NUMBER, name_len),
 };
 
-static const struct sonde_options options = {"fake_server --grpc ADDR", "", NULL, table,
-                                             sizeof table / sizeof table[0]};
+static const struct sonde_options options = {.usage = "fake_server --grpc ADDR",
+                                             .about = "",
+                                             .table = table,
+                                             .count = sizeof table / sizeof table[0]};
 
 static void log_line(void *context, const char *line) {
     fprintf(stderr, "%s\n", line);

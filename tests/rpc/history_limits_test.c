@@ -81,7 +81,7 @@ TEST(four_queries_run_64_wait_and_more_are_refused) {
         ask(&running[i], 60000);
     ask(&refused, 60000);
     CHECK_INT(watcher_end(&refused, &diag), ==, SONDE_TOO_MANY_CAPTURES);
-    CHECK(strstr(diag.text, "4 queries of history are running and 64 wait") != NULL);
+    CHECK(strstr(diag.text, "4 queries of history are running and 64 are waiting") != NULL);
     CHECK_INT(atomic_load(&gate.begun), ==, HISTORY_QUERIES);
     atomic_store(&gate.is_open, true);
     for (int i = 0; i < MOST; i++)

@@ -192,7 +192,6 @@ static const char *diff(Sonde__V1__Selection *base, Sonde__V1__Selection *now, b
     Sonde__V1__QueryDiffRequest request = SONDE__V1__QUERY_DIFF_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = SONDE__V1__FORMAT__COLLAPSED;
-    rendering.merge_threads = true;
     request.base_selection = base;
     request.selection = now;
     request.rendering = &rendering;
@@ -313,7 +312,7 @@ TEST(query_series_refuses_what_is_out_of_bounds) {
     selection.from_unix_ns = 1;
     selection.until_unix_ns = 200000000000000;
     CHECK(series(&request, &err, &diag) == NULL);
-    CHECK(strstr(diag.text, "steps of 10 s; at most 11000") != NULL);
+    CHECK(strstr(diag.text, "steps of 10 s; the limit is 11000") != NULL);
     selection.until_unix_ns = 0;
     selection.host_totals = true;
     CHECK(series(&request, &err, &diag) == NULL);

@@ -40,7 +40,6 @@ static const char *collapsed(Sonde__V1__Selection *selection) {
     Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = SONDE__V1__FORMAT__COLLAPSED;
-    rendering.merge_threads = true;
     request.selection = selection;
     request.rendering = &rendering;
     CHECK_INT(history_profile(&scene, &client_query_profile, &request.base, NULL), ==, SONDE_OK);
@@ -153,6 +152,40 @@ TEST(every_format_of_a_cpu_profile_can_be_asked_for) {
         CHECK_INT(scene.document.len, >, 0);
         CHECK_STR(scene.start->media_type, formats[i].media_type);
     }
+    history_setup_end(&scene);
+}
+
+static sonde_err ask_contentions(const char *event, const char *service, struct sonde_diag *diag) {
+    Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = SONDE__V1__FORMAT__COLLAPSED;
+    selection.event = (char *)(uintptr_t)event;
+    selection.service = (char *)(uintptr_t)service;
+    request.selection = &selection;
+    request.rendering = &rendering;
+    request.as_contentions = true;
+    return history_profile(&scene, &client_query_profile, &request.base, diag);
+}
+
+TEST(off_cpu_time_is_read_as_contentions) {
+    struct sonde_diag diag = {0};
+    history_setup_begin(&scene, true);
+    struct recording *recording = recording_create();
+    recording_window(recording, &(struct recorded){.event = "off-cpu", .begin_unix_s = 3600});
+    recording_row(recording, "main;serve;poll", "io", 3000);
+    recording_window(recording, &(struct recorded){.begin_unix_s = 3600});
+    recording_row(recording, "main;serve;read", "io", 7000);
+    protobuf_c_message_free_unpacked(&history_write(&scene, recording_request(recording))->base,
+                                     NULL);
+    recording_destroy(recording);
+    CHECK_INT(ask_contentions("off-cpu", "redis", NULL), ==, SONDE_OK);
+    CHECK(strstr(scene.document.data, "main;serve;poll 3000\n") != NULL);
+    CHECK(strstr(scene.document.data, "read") == NULL);
+    CHECK_INT(ask_contentions("off-cpu", "nginx", &diag), ==, SONDE_NOT_FOUND);
+    CHECK(strstr(diag.text, "no off-CPU time was recorded") != NULL);
+    CHECK_INT(ask_contentions("on-cpu", "redis", &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "only for the event off-cpu") != NULL);
     history_setup_end(&scene);
 }
 

@@ -39,7 +39,6 @@ static const char *sum(void) {
     Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = SONDE__V1__FORMAT__COLLAPSED;
-    rendering.merge_threads = true;
     request.rendering = &rendering;
     CHECK_INT(history_profile(&scene, &client_query_profile, &request.base, NULL), ==, SONDE_OK);
     return scene.document.data;

@@ -22,32 +22,6 @@ static void free_message(void *message) {
     protobuf_c_message_free_unpacked(message, NULL);
 }
 
-TEST(get_info_returns_versions_limits_and_counters) {
-    Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
-    Sonde__V1__Info *info = NULL;
-    setup_begin(&setup);
-    CHECK_INT(unary(&client_get_info, &request, &info, NULL), ==, SONDE_OK);
-    CHECK_STR(info->version, "0.1.0");
-    CHECK_INT(info->pid, ==, getpid());
-    CHECK_INT(info->targets, ==, 1);
-    CHECK_INT(info->captures_limit_per_target, ==, 64);
-    CHECK_INT(info->samples_total, ==, 123456789012);
-    CHECK_INT(info->n_drops_total, ==, 1);
-    CHECK_STR(info->drops_total[0]->cause, "ring_full");
-    CHECK_INT(info->resident_bytes, >, 1 << 20);
-    CHECK_INT(info->cpu_ns, >, 0);
-    free_message(info);
-    request.include_rights = true;
-    CHECK_INT(unary(&client_get_info, &request, &info, NULL), ==, SONDE_OK);
-    CHECK_INT(info->n_rights, ==, 6);
-    CHECK(info->rights[0]->is_granted && !info->rights[2]->is_granted);
-    CHECK_STR(info->rights[2]->lost, "a loss");
-    CHECK_STR(info->rights[2]->command, "a command");
-    CHECK_STR(info->rights[2]->reason, "a reason");
-    free_message(info);
-    setup_end(&setup);
-}
-
 TEST(list_targets_returns_every_field) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     Sonde__V1__ListTargetsResponse *response = NULL;

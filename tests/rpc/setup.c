@@ -20,6 +20,7 @@ void setup_serve(struct setup *setup) {
         .captures_dir = setup->captures,
         .captures = SETUP_CAPTURES,
         .separates_users = setup->separates_users,
+        .export_info = setup->export_info,
     };
     struct sonde_diag diag = {0};
     if (rpc_server_create(&options, &setup->server, &diag) != SONDE_OK)

@@ -13,9 +13,10 @@
 
 struct setup {
     char folder[32], address[64], captures[64];
-    struct engine *engine; /* NULL = Profiler is not served */
-    bool separates_users;  /* for setup_serve */
-    struct store *history; /* NULL = none; the test closes it */
+    struct engine *engine;        /* NULL = Profiler is not served */
+    bool separates_users;         /* for setup_serve */
+    rpc_export_info *export_info; /* for setup_serve; NULL = nothing is sent */
+    struct store *history;        /* NULL = none; the test closes it */
     struct rpc_server *server;
     struct client *client;
 };

@@ -18,7 +18,7 @@ def test_windows_are_stored_and_queried():
         answers = list(service.Write((delivery(number) for number in range(8)), timeout=30))
         check.equal([(answer.delivery, answer.stored, answer.rejected, len(answer.unknown_stacks)) for answer in answers],
                     [(number, 1, 0, 0) for number in range(8)], "the answers")
-        events = list(service.QueryProfile(rendering={"format": "COLLAPSED", "merge_threads": True}, timeout=30))
+        events = list(service.QueryProfile(rendering={"format": "COLLAPSED"}, timeout=30))
         text = b"".join(event.chunk for event in events[1:]).decode()
         check.equal(sorted(text.splitlines()), [f"main;f{number} 2000000" for number in range(4)], "the profile")
         check.equal(events[0].result.completeness.windows_received, 8)

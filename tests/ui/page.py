@@ -84,7 +84,7 @@ def test_kept_captures_are_shown_and_compared():
     go("/v1/diff?base=1&new=2")
     shoot("difference")
     assert any(one[0] == "match_rules" for one in frames())
-    check.contains(DRIVER.page_source, "grew")
+    check.contains(DRIVER.page_source, "larger share than in the base")
     check.equal(BROWSER.errors(), [])
 
 

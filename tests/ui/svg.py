@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from browser import Browser, Server  # noqa: E402
 
 DRAW = sys.argv.pop(1)
-FIXTURES = ["server", "empty", "hostile", "diff", "memory", "large"]
+FIXTURES = ["server", "empty", "hostile", "diff", "heap_diff", "memory", "large"]
 TOTAL = 972
 
 
@@ -28,7 +28,7 @@ def setUpModule():
     script, style = draw("hashes").decode().split()
     headers = {"Content-Type": "image/svg+xml",
                "Content-Security-Policy": f"default-src 'none'; script-src {script}; style-src {style}"}
-    pages = {f"/{f}.svg": (headers, draw("flamegraph", f)) for f in FIXTURES}
+    pages = {f"/{f}.svg": (headers, draw("flamegraph", f, "split")) for f in FIXTURES}
     pages.update({f"/{f}.callgraph.svg": (headers, draw("callgraph", f)) for f in FIXTURES})
     server = Server(pages)
     folder = tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR"))
@@ -294,6 +294,22 @@ class UnderPolicy(Everywhere, Picture):
         finally:
             driver.set_window_size(1200, 800)
 
+    def test_what_is_gone_is_listed_below_the_frames_at_any_width(self):
+        self.open("/heap_diff.svg")
+        for width in (1200, 500):
+            driver.set_window_size(width, 800)
+            js("window.dispatchEvent(new Event('resize'))")
+            self.assertIn("1.00 MiB (2.0 %) [libfixture.so.1]+0x2000 ← new_node", js("return document.querySelector('.list').innerText"))
+            box = js("const b = document.querySelector('.list').getBoundingClientRect(); return [b.top, b.bottom, b.right]")
+            lowest = js("return Math.max(...[...document.querySelectorAll('.frames path')].map((p) => p.getBoundingClientRect().bottom))")
+            foot = js("return document.querySelector('.foot').getBoundingClientRect().top")
+            self.assertGreaterEqual(box[0], lowest)
+            self.assertLessEqual(box[1], foot + 10)
+            self.assertLessEqual(box[2], js("return innerWidth"))
+        driver.set_window_size(1200, 800)
+        self.open("/server.svg")
+        self.assertIsNone(js("return document.querySelector('.list')"))
+
     def test_no_other_script_may_run(self):
         self.open("/server.svg")
         js("""const s = document.createElementNS('http://www.w3.org/2000/svg', 'script');
@@ -313,7 +329,7 @@ class Static(unittest.TestCase):
         """A policy that allows no script at all."""
         style = draw("hashes").decode().split()[1]
         headers = {"Content-Type": "image/svg+xml", "Content-Security-Policy": f"default-src 'none'; style-src {style}"}
-        still = Server({"/still.svg": (headers, draw("flamegraph", "server"))})
+        still = Server({"/still.svg": (headers, draw("flamegraph", "server", "split"))})
         try:
             driver.get(still.url + "/still.svg")
             self.assertIn("Content Security Policy", " ".join(browser.errors()))  # the policy refused the script

@@ -49,7 +49,7 @@ sonde_err draw_collapsed(const struct sonde_profile *profile,
                          struct sonde_diag *diag) {
     struct draw_tree_options tree_options = {.type_index = options->type_index,
                                              .base_index = options->type_index,
-                                             .merge_threads = options->merge_threads};
+                                             .merge_threads = !options->split_threads};
     struct collapsed *collapsed = calloc(1, sizeof *collapsed);
     struct draw_tree *tree = NULL;
     if (!collapsed)

@@ -5,7 +5,9 @@
  *
  * Every table is an object of columns of the same length. A thread has its own strings, functions,
  * frames and stacks. A node of the call tree is a stack: its prefix is its parent, and parents come
- * first. Frames have no addresses, because the tree's frames are functions.
+ * first. The tree's frames are functions: they have a source file and the line where they start,
+ * and
+ * no addresses.
  *
  * A profile with a timeline says in which 20 ms a sample was taken; the samples of a bin are spread
  * over it. Without one a thread's stacks follow each other in the order of the tree, each for as
@@ -191,7 +193,6 @@ sonde_err draw_firefox(const struct sonde_profile *profile,
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     struct draw_tree_options tree_options = {.type_index = state.type_index,
                                              .base_index = state.type_index,
-                                             .merge_threads = options->merge_threads,
                                              .no_negatives = true,
                                              .leaves = state.leaves};
     const char *name = draw_name(profile, options);

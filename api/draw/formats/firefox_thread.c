@@ -69,6 +69,22 @@ static void put_name(const struct firefox *state, uint32_t function) {
     sonde_buf_printf(state->out, "%u", firefox_texts_find(&state->strings, name));
 }
 
+static void put_source(const struct firefox *state, uint32_t function) {
+    const char *source = function_frame(state, function)->source;
+    if (source)
+        sonde_buf_printf(state->out, "%u", firefox_texts_find(&state->strings, source));
+    else
+        sonde_buf_puts(state->out, "null");
+}
+
+static void put_start_line(const struct firefox *state, uint32_t function) {
+    const struct draw_frame *frame = function_frame(state, function);
+    if (frame->source && frame->start_line > 0)
+        sonde_buf_printf(state->out, "%lld", (long long)frame->start_line);
+    else
+        sonde_buf_puts(state->out, "null");
+}
+
 static void put_resource(const struct firefox *state, uint32_t function) {
     const char *module = function_frame(state, function)->module;
     sonde_buf_printf(state->out, "%d", (int)firefox_texts_find(&state->modules, module));
@@ -87,7 +103,9 @@ static void put_functions(const struct firefox *state) {
     put_column(state, "name", count, put_name);
     put_column(state, "resource", count, put_resource);
     PUT_CONSTANTS(state, count, "false", "isJS", "relevantForJS");
-    PUT_CONSTANTS(state, count, "null", "fileName", "lineNumber", "columnNumber");
+    put_column(state, "fileName", count, put_source);
+    put_column(state, "lineNumber", count, put_start_line);
+    PUT_CONSTANTS(state, count, "null", "columnNumber");
     sonde_buf_putc(state->out, '}');
 }
 
@@ -239,7 +257,9 @@ static sonde_err number_items(struct firefox *state) {
         state->functions[state->function_count++] = frame;
         const struct draw_frame *item = draw_tree_frame(state->tree, frame);
         uint32_t lib = firefox_texts_find(&state->libs, item->module);
-        if (firefox_texts_add(&state->strings, item->name, 0) == PROFILE_TABLE_NONE)
+        if (firefox_texts_add(&state->strings, item->name, 0) == PROFILE_TABLE_NONE ||
+            (item->source &&
+             firefox_texts_add(&state->strings, item->source, 0) == PROFILE_TABLE_NONE))
             return SONDE_OUT_OF_MEMORY;
         if (lib != PROFILE_TABLE_NONE &&
             (firefox_texts_add(&state->modules, item->module, lib) == PROFILE_TABLE_NONE ||

@@ -323,7 +323,7 @@ sonde_err draw_heapsnapshot(const struct sonde_profile *profile,
         return sonde_fail(diag, SONDE_INTERNAL, "not a memory profile");
     struct draw_tree_options tree_options = {.type_index = pair.space,
                                              .base_index = pair.space,
-                                             .merge_threads = options->merge_threads,
+                                             .merge_threads = !options->split_threads,
                                              .no_negatives = true,
                                              .memory = &pair};
     sonde_err err = draw_tree_build(profile, &tree_options, &snapshot.tree, diag);

@@ -3,12 +3,14 @@
  * A summary in Markdown for tickets and for language models: what was measured, the functions with
  * the largest values of their own, and the heaviest stacks, of all threads together because the
  * threads of a pool have the same stacks. Its size is bounded: at most ROWS functions, PATHS
- * stacks, FRAMES frames of a stack, THREADS threads and NAME characters of a name.
+ * stacks, FRAMES frames of a stack, THREADS threads, NAME characters of a name and COMMENT of a
+ * comment.
  *
  * Names are code spans. A code span ends at a backtick and a table cell at a bar, so a backtick in
  * a name becomes an apostrophe, and a bar in a cell is escaped. */
 #include "api/draw/memory.h"
 #include "api/draw/render.h"
+#include "api/draw/title.h"
 #include "api/draw/tree.h"
 #include "api/utf8.h"
 
@@ -22,11 +24,13 @@
 #define OUTERMOST 6 /* of FRAMES, if frames are left out */
 #define NAME      120
 #define COMMENTS  16
+#define COMMENT   500
 
 struct markdown {
     struct draw_tree *tree;
     struct sonde_buf *out;
     const char *unit;
+    const struct sonde_draw_comparison *comparison; /* NULL: not a difference */
 };
 
 /* ---- Text ---- */
@@ -46,42 +50,93 @@ static size_t put_character(struct sonde_buf *out, const char *text, size_t len,
     return step ? step : 1;
 }
 
-static void put_code(struct sonde_buf *out, const char *text, bool in_cell) {
+static void put_at_most(struct sonde_buf *out, const char *text, size_t limit, bool in_cell) {
     size_t len = strlen(text), chars = 0;
     sonde_buf_putc(out, '`');
-    for (size_t i = 0; i < len && chars < NAME; chars++)
+    for (size_t i = 0; i < len && chars < limit; chars++)
         i += put_character(out, text + i, len - i, in_cell);
-    if (draw_text_width(text) > NAME)
+    if (draw_text_width(text) > limit)
         sonde_buf_puts(out, "…");
     sonde_buf_putc(out, '`');
 }
 
+static void put_code(struct sonde_buf *out, const char *text, bool in_cell) {
+    put_at_most(out, text, NAME, in_cell);
+}
+
+/* Of a difference: the change, as a share of the base. */
 static void put_share(const struct markdown *state, int64_t value) {
-    draw_value(state->out, value, state->unit);
-    sonde_buf_printf(state->out, " (%.1f %%)", draw_percent(value, state->tree->total));
+    const struct sonde_draw_comparison *comparison = state->comparison;
+    if (!comparison) {
+        draw_value(state->out, value, state->unit);
+        sonde_buf_printf(state->out, " (%.1f %%)", draw_percent(value, state->tree->total));
+        return;
+    }
+    draw_put_change(state->out, value, state->unit);
+    sonde_buf_printf(state->out, " (%+.1f %%)", draw_percent(value, comparison->base.total));
 }
 
 /* ---- Header ---- */
 
-static void put_header(const struct markdown *state, const struct sonde_profile *profile,
-                       const struct sonde_draw_options *options, const char *type) {
+static void put_side(const struct markdown *state, const char *word,
+                     const struct sonde_draw_side *side) {
+    struct sonde_buf text = {0};
+    draw_put_side(&text, side, state->unit);
+    sonde_buf_puts(state->out, word);
+    put_code(state->out, sonde_buf_slice(&text).data, false);
+    sonde_buf_putc(state->out, '\n');
+    sonde_buf_finish(&text);
+}
+
+static void put_sides(const struct markdown *state) {
+    put_side(state, "- base: ", &state->comparison->base);
+    put_side(state, "- new: ", &state->comparison->now);
+    sonde_buf_puts(state->out, "- change: ");
+    draw_put_total_change(state->out, state->comparison, state->unit);
+    sonde_buf_puts(state->out, "\n- percentages below are of the base's total\n");
+    if (state->comparison->is_normalised)
+        sonde_buf_puts(state->out, "- the new values are scaled to the base's total\n");
+}
+
+static void put_total(const struct markdown *state, const struct sonde_profile *profile,
+                      const char *type) {
     const struct sonde_profile_info *info = sonde_profile_info(profile);
-    struct sonde_buf *out = state->out, estimate = {0};
-    const char *title = draw_name(profile, options);
-    sonde_buf_puts(out, "# Profile");
-    if (title[0]) {
-        sonde_buf_puts(out, " of ");
-        put_code(out, title, false);
-    }
-    sonde_buf_puts(out, "\n\n- total: ");
+    struct sonde_buf *out = state->out;
+    sonde_buf_puts(out, "- total: ");
     draw_value(out, state->tree->total, state->unit);
     sonde_buf_puts(out, " of ");
     put_code(out, type, false);
     if (info->duration_ns > 0) {
         sonde_buf_puts(out, " in ");
-        draw_value(out, info->duration_ns, "nanoseconds");
+        draw_put_duration(out, info->duration_ns);
     }
     sonde_buf_putc(out, '\n');
+}
+
+/* A title of the user's may not say what it is of. */
+static void put_title(const struct markdown *state, const struct sonde_profile *profile,
+                      const struct sonde_draw_options *options) {
+    struct sonde_buf facts = {0};
+    draw_put_title(&facts, profile, options, "unknown program");
+    sonde_buf_puts(state->out, "# Profile: ");
+    put_code(state->out, options->title ? options->title : sonde_buf_slice(&facts).data, false);
+    sonde_buf_puts(state->out, "\n\n");
+    if (options->title) {
+        sonde_buf_puts(state->out, "- profile: ");
+        put_code(state->out, sonde_buf_slice(&facts).data, false);
+        sonde_buf_putc(state->out, '\n');
+    }
+    sonde_buf_finish(&facts);
+}
+
+static void put_header(const struct markdown *state, const struct sonde_profile *profile,
+                       const struct sonde_draw_options *options, const char *type) {
+    struct sonde_buf *out = state->out, estimate = {0};
+    put_title(state, profile, options);
+    if (state->comparison)
+        put_sides(state);
+    else
+        put_total(state, profile, type);
     draw_memory_estimate(profile, options->type_index, &estimate);
     if (estimate.len)
         sonde_buf_printf(out, "- %s\n", estimate.data);
@@ -89,7 +144,8 @@ static void put_header(const struct markdown *state, const struct sonde_profile 
     size_t comments = sonde_profile_comment_count(profile);
     for (size_t i = 0; i < comments && i < COMMENTS; i++) {
         sonde_buf_puts(out, "- ");
-        put_code(out, sonde_profile_comment(profile, i), false);
+        put_at_most(out, sonde_profile_comment(profile, i), COMMENT,
+                    false); /* it may have advice */
         sonde_buf_putc(out, '\n');
     }
 }
@@ -136,10 +192,11 @@ static void put_functions(const struct markdown *state, uint32_t *order) {
             order[count++] = i;
     }
     qsort_r(order, count, sizeof *order, compare_frames, state->tree);
-    sonde_buf_puts(state->out, "\n## Functions\n\n"
-                               "Self is the value of the function itself, total includes what it "
-                               "called.\n\n"
-                               "| self | total | function | module |\n|---:|---:|---|---|\n");
+    sonde_buf_printf(state->out,
+                     "\n## Functions\n\n"
+                     "Self is the %s of the function itself, total includes what it called.\n\n",
+                     state->comparison ? "change" : "value");
+    sonde_buf_puts(state->out, "| self | total | function | module |\n|---:|---:|---|---|\n");
     for (uint32_t i = 0; i < count && i < ROWS; i++)
         put_function(state, order[i]);
     if (count > ROWS)
@@ -183,7 +240,8 @@ static void put_paths(const struct markdown *state, uint32_t *order) {
         if (draw_tree_node(state->tree, i)->self)
             order[count++] = i;
     qsort_r(order, count, sizeof *order, compare_nodes, state->tree);
-    sonde_buf_puts(state->out, "\n## Heaviest stacks\n\nOutermost function first.\n\n");
+    sonde_buf_printf(state->out, "\n## %s stacks\n\nOutermost function first.\n\n",
+                     state->comparison ? "Most changed" : "Heaviest");
     for (uint32_t i = 0; i < count && i < PATHS; i++) {
         sonde_buf_printf(state->out, "%u. ", i + 1);
         put_path(state, order[i]);
@@ -246,7 +304,7 @@ static sonde_err put_document(struct markdown *state, const struct sonde_profile
     if (!err) {
         put_header(state, profile, options, type);
         if (sonde_profile_sample_count(profile) == 0)
-            sonde_buf_puts(state->out, "\nno samples\n");
+            sonde_buf_puts(state->out, state->comparison ? "\nno difference\n" : "\nno samples\n");
         else {
             put_functions(state, order);
             put_paths(state, order);
@@ -263,7 +321,7 @@ sonde_err draw_markdown(const struct sonde_profile *profile,
     struct draw_tree_options tree_options = {
         .type_index = index, .base_index = index, .merge_threads = true};
     struct sonde_value_type type = sonde_profile_type(profile, index);
-    struct markdown state = {.out = out, .unit = type.unit};
+    struct markdown state = {.out = out, .unit = type.unit, .comparison = options->comparison};
     sonde_err err = draw_tree_build(profile, &tree_options, &state.tree, diag);
     if (err)
         return err;
@@ -271,5 +329,5 @@ sonde_err draw_markdown(const struct sonde_profile *profile,
     draw_tree_destroy(state.tree);
     if (err)
         return sonde_fail(diag, err, "out of memory");
-    return options->merge_threads ? SONDE_OK : draw_threads(profile, index, &state, diag);
+    return draw_threads(profile, index, &state, diag);
 }

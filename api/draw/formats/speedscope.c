@@ -3,6 +3,7 @@
  * speedscope's file format: shared frames, then one "sampled" profile per thread, with stacks as
  * lists of frame numbers and their weights. The threads are the children of the tree's root. */
 #include "api/draw/render.h"
+#include "api/draw/title.h"
 #include "api/draw/tree.h"
 
 #include <string.h>
@@ -97,12 +98,26 @@ static void on_leave(void *context, uint32_t number) {
     state->thread = "all";
 }
 
-static void put_document(struct speedscope *state, const struct sonde_draw_options *options) {
+/* The viewer's title. */
+static void put_name(const struct speedscope *state, const struct sonde_profile *profile,
+                     const struct sonde_draw_options *options) {
+    struct sonde_buf name = {0};
+    if (options->title)
+        sonde_buf_puts(&name, options->title);
+    else
+        draw_put_title(&name, profile, options, "Sonde");
+    if (!options->title && !state->tree->total)
+        sonde_buf_puts(&name, ": no samples");
+    draw_json(state->out, sonde_buf_slice(&name).data);
+    sonde_buf_finish(&name);
+}
+
+static void put_document(struct speedscope *state, const struct sonde_profile *profile,
+                         const struct sonde_draw_options *options) {
     struct sonde_buf *out = state->out;
     sonde_buf_puts(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
                         "\"exporter\":\"sonde\",\"name\":");
-    draw_json(out, options->title ? options->title
-                                  : (state->tree->total ? "Sonde" : "Sonde: no samples"));
+    put_name(state, profile, options);
     sonde_buf_puts(out, ",\"activeProfileIndex\":0,\n");
     put_frames(state->tree, out);
     sonde_buf_puts(out, "\"profiles\":[");
@@ -120,7 +135,7 @@ sonde_err draw_speedscope(const struct sonde_profile *profile,
                           struct sonde_diag *diag) {
     struct draw_tree_options tree_options = {.type_index = options->type_index,
                                              .base_index = options->type_index,
-                                             .merge_threads = options->merge_threads,
+                                             .merge_threads = !options->split_threads,
                                              .no_negatives = true};
     struct draw_tree *tree;
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
@@ -132,7 +147,7 @@ sonde_err draw_speedscope(const struct sonde_profile *profile,
                                .first_depth = 1,
                                .unit = speedscope_unit(type.unit),
                                .thread = "all"};
-    put_document(&state, options);
+    put_document(&state, profile, options);
     sonde_buf_finish(&state.samples);
     sonde_buf_finish(&state.weights);
     draw_tree_destroy(tree);

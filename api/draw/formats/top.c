@@ -1,40 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The table of `go tool pprof -top`: the value of each function itself (flat) and with its callees
- * (cum). */
+ * (cum). Of a difference, shares of its sum would be meaningless, because it may be near 0: values
+ * are shares of the base, and sum% adds up the magnitudes of all changes. */
 #include "api/draw/memory.h"
 #include "api/draw/render.h"
+#include "api/draw/short_name.h"
+#include "api/draw/title.h"
 #include "api/draw/tree.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define DURATION_UNIT "nanoseconds"
+#define NAME_COLUMN   47
+#define LEAST_NAME    20
 
 static int64_t magnitude(int64_t value) {
     return value < 0 ? -(value + 1) : value;
+}
+
+/* The larger one comes first; 0 if they are equal. */
+static int compare_values(int64_t a, int64_t b) {
+    return (magnitude(a) < magnitude(b)) - (magnitude(a) > magnitude(b));
+}
+
+static int compare_names(const struct draw_frame *x, const struct draw_frame *y) {
+    int order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->module, y->module);
 }
 
 static int compare_frames(const void *a, const void *b, void *context) {
     const struct draw_tree *tree = context;
     const struct draw_frame *x = draw_tree_frame(tree, *(const uint32_t *)a);
     const struct draw_frame *y = draw_tree_frame(tree, *(const uint32_t *)b);
-    if (magnitude(x->flat) != magnitude(y->flat))
-        return magnitude(x->flat) > magnitude(y->flat) ? -1 : 1;
-    if (magnitude(x->cum) != magnitude(y->cum))
-        return magnitude(x->cum) > magnitude(y->cum) ? -1 : 1;
-    int order = strcmp(x->name, y->name);
-    return order ? order : strcmp(x->module, y->module);
+    int flat = compare_values(x->flat, y->flat), cum = compare_values(x->cum, y->cum);
+    return flat ? flat : cum ? cum : compare_names(x, y);
 }
 
-static void put_time(struct sonde_buf *out, int64_t unix_ns) {
-    time_t seconds = (time_t)(unix_ns / 1000000000);
-    struct tm parts;
-    char text[40];
-    if (unix_ns > 0 && gmtime_r(&seconds, &parts) &&
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts))
-        sonde_buf_printf(out, "Time: %s\n", text);
+static int compare_totals(const void *a, const void *b, void *context) {
+    const struct draw_tree *tree = context;
+    const struct draw_frame *x = draw_tree_frame(tree, *(const uint32_t *)a);
+    const struct draw_frame *y = draw_tree_frame(tree, *(const uint32_t *)b);
+    int cum = compare_values(x->cum, y->cum);
+    return cum ? cum : compare_frames(a, b, context);
+}
+
+/* What percentages are of. */
+struct wholes {
+    int64_t values, sum;
+    bool is_difference;
+};
+
+static void put_side(struct sonde_buf *out, const char *word, const struct sonde_draw_side *side,
+                     const char *unit) {
+    sonde_buf_puts(out, word);
+    draw_put_side(out, side, unit);
+    sonde_buf_putc(out, '\n');
+}
+
+/* By more than a tenth. */
+static bool differ_in_length(const struct sonde_draw_comparison *comparison) {
+    double before = (double)comparison->base.duration_ns;
+    double after = (double)comparison->now.duration_ns;
+    return before > 0 && after > 0 && (after > 1.1 * before || before > 1.1 * after);
+}
+
+static void put_comparison(const struct sonde_profile *profile, size_t type_index,
+                           const struct sonde_draw_comparison *comparison, struct sonde_buf *out) {
+    struct sonde_value_type type = sonde_profile_type(profile, type_index);
+    sonde_buf_puts(out, "Difference: ");
+    draw_put_target(out, profile);
+    sonde_buf_printf(out, ", %s\n", draw_measure(profile, type_index));
+    put_side(out, "Base: ", &comparison->base, type.unit);
+    put_side(out, "New: ", &comparison->now, type.unit);
+    sonde_buf_puts(out, "Change: ");
+    draw_put_total_change(out, comparison, type.unit);
+    sonde_buf_puts(out, "\n# flat% and cum% are shares of the base's total; sum% is the share of "
+                        "all changes, grown and shrunk, in the rows so far\n");
+    if (comparison->is_normalised)
+        sonde_buf_puts(out, "# the new values are scaled to the base's total\n");
+    else if (!draw_is_memory(&type) && differ_in_length(comparison))
+        sonde_buf_puts(out, "# the profiles differ in length; --normalize compares shares\n");
 }
 
 static void put_header(const struct sonde_profile *profile, size_t type_index, int64_t total,
@@ -47,7 +94,11 @@ static void put_header(const struct sonde_profile *profile, size_t type_index, i
     if (file[0])
         sonde_buf_printf(out, "File: %s\n", slash ? slash + 1 : file);
     sonde_buf_printf(out, "Type: %s\n", type.type);
-    put_time(out, info->time_unix_ns);
+    if (info->time_unix_ns > 0) {
+        sonde_buf_puts(out, "Time: ");
+        draw_put_time(out, info->time_unix_ns);
+        sonde_buf_putc(out, '\n');
+    }
     if (info->duration_ns > 0) {
         sonde_buf_puts(out, "Duration: ");
         draw_short_value(out, info->duration_ns, DURATION_UNIT);
@@ -66,8 +117,11 @@ static void put_header(const struct sonde_profile *profile, size_t type_index, i
         sonde_buf_printf(out, "# %s\n", sonde_profile_comment(profile, i));
 }
 
-static void put_cell(struct sonde_buf *out, int64_t value, const struct draw_unit *unit) {
+static void put_cell(struct sonde_buf *out, int64_t value, const struct draw_unit *unit,
+                     bool is_difference) {
     struct sonde_buf cell = {0};
+    if (is_difference && value > 0)
+        sonde_buf_putc(&cell, '+');
     draw_in_unit(&cell, value, unit);
     sonde_buf_printf(out, "%10s", sonde_buf_slice(&cell).data);
     sonde_buf_finish(&cell);
@@ -90,25 +144,64 @@ static struct draw_unit choose_unit(const struct draw_tree *tree, const uint32_t
     return draw_column_unit(smallest, absolute(tree->total), unit);
 }
 
+static void put_name(const char *name, size_t max_columns, struct sonde_buf *out) {
+    if (max_columns == 0)
+        sonde_buf_puts(out, name);
+    else
+        draw_short_name(out, name,
+                        max_columns < NAME_COLUMN + LEAST_NAME ? LEAST_NAME
+                                                               : max_columns - NAME_COLUMN);
+    sonde_buf_putc(out, '\n');
+}
+
+static struct wholes find_wholes(const struct draw_tree *tree, const uint32_t *order,
+                                 uint32_t count, const struct sonde_draw_comparison *comparison) {
+    struct wholes wholes = {.values = tree->total, .sum = tree->total};
+    if (!comparison)
+        return wholes;
+    wholes.is_difference = true;
+    wholes.values = comparison->base.total > 0 ? comparison->base.total : comparison->now.total;
+    wholes.sum = 0;
+    for (uint32_t i = 0; i < count; i++)
+        wholes.sum = draw_add(wholes.sum, absolute(draw_tree_frame(tree, order[i])->flat));
+    return wholes;
+}
+
+static void put_percent(struct sonde_buf *out, int64_t value, const struct wholes *wholes) {
+    double percent = draw_percent(value, wholes->values);
+    sonde_buf_printf(out, wholes->is_difference ? " %+7.2f%%" : " %6.2f%%", percent);
+}
+
 static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32_t count,
-                     const char *type_unit, struct sonde_buf *out) {
-    struct draw_unit unit = choose_unit(tree, order, count, type_unit);
+                     const struct sonde_draw_options *options, const char *type_unit,
+                     struct sonde_buf *out) {
+    const struct wholes wholes = find_wholes(tree, order, count, options->comparison);
+    uint32_t rows =
+        options->max_rows && options->max_rows < count ? (uint32_t)options->max_rows : count;
+    struct draw_unit unit = choose_unit(tree, order, rows, type_unit);
     int64_t sum = 0;
-    sonde_buf_puts(out, "      flat   flat%    sum%        cum    cum%  name\n");
-    for (uint32_t i = 0; i < count; i++) {
+    if (rows < count)
+        sonde_buf_printf(out, "Showing %u of %u functions\n", rows, count);
+    sonde_buf_puts(out, wholes.is_difference
+                            ? "      flat    flat%    sum%        cum     cum%  name\n"
+                            : "      flat   flat%    sum%        cum    cum%  name\n");
+    for (uint32_t i = 0; i < rows; i++) {
         const struct draw_frame *frame = draw_tree_frame(tree, order[i]);
-        sum = draw_add(sum, frame->flat);
-        put_cell(out, frame->flat, &unit);
-        sonde_buf_printf(out, " %6.2f%% %6.2f%% ", draw_percent(frame->flat, tree->total),
-                         draw_percent(sum, tree->total));
-        put_cell(out, frame->cum, &unit);
-        sonde_buf_printf(out, " %6.2f%%  %s\n", draw_percent(frame->cum, tree->total), frame->name);
+        sum = draw_add(sum, wholes.is_difference ? absolute(frame->flat) : frame->flat);
+        put_cell(out, frame->flat, &unit, wholes.is_difference);
+        put_percent(out, frame->flat, &wholes);
+        sonde_buf_printf(out, " %6.2f%% ", draw_percent(sum, wholes.sum));
+        put_cell(out, frame->cum, &unit, wholes.is_difference);
+        put_percent(out, frame->cum, &wholes);
+        sonde_buf_puts(out, "  ");
+        put_name(frame->name, options->max_columns, out);
     }
 }
 
 /* Lists every frame that has a value, without the root. */
 static sonde_err put_table(struct draw_tree *tree, const struct sonde_profile *profile,
-                           size_t type_index, struct sonde_buf *out) {
+                           const struct sonde_draw_options *options, struct sonde_buf *out) {
+    size_t type_index = options->type_index;
     uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame, count = 0;
     uint32_t *order = calloc(tree->frames.count + 1, sizeof *order);
     if (!order || draw_tree_sum(tree) != SONDE_OK) {
@@ -118,12 +211,15 @@ static sonde_err put_table(struct draw_tree *tree, const struct sonde_profile *p
     for (uint32_t i = 0; i < tree->frames.count; i++)
         if (i != root && (draw_tree_frame(tree, i)->flat || draw_tree_frame(tree, i)->cum))
             order[count++] = i;
-    qsort_r(order, count, sizeof *order, compare_frames, tree);
-    put_header(profile, type_index, tree->total, out);
-    if (count == 0)
-        sonde_buf_puts(out, "no samples\n");
+    qsort_r(order, count, sizeof *order, options->by_total ? compare_totals : compare_frames, tree);
+    if (options->comparison)
+        put_comparison(profile, type_index, options->comparison, out);
     else
-        put_rows(tree, order, count, sonde_profile_type(profile, type_index).unit, out);
+        put_header(profile, type_index, tree->total, out);
+    if (count == 0)
+        sonde_buf_puts(out, options->comparison ? "no difference\n" : "no samples\n");
+    else
+        put_rows(tree, order, count, options, sonde_profile_type(profile, type_index).unit, out);
     free(order);
     return SONDE_OK;
 }
@@ -137,7 +233,7 @@ sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (err)
         return err;
-    err = put_table(tree, profile, options->type_index, out);
+    err = put_table(tree, profile, options, out);
     draw_tree_destroy(tree);
     return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
 }

@@ -175,6 +175,8 @@ static void put_picture(struct callgraph *call) {
         sonde_buf_printf(&page->note,
                          " · smaller functions not shown: %u; dashed arrows lead through them",
                          graph->left_out);
+    if (call->options->comparison)
+        sonde_buf_puts(&page->note, " · only what grew is drawn; percentages are of all growth");
     draw_page_open(page);
     sonde_buf_printf(page->out, "<g class=\"graph\" transform=\"translate(%d %d)\">\n",
                      (page->width - (int)graph->width) / 2, page->top);
@@ -220,7 +222,7 @@ sonde_err draw_callgraph(const struct sonde_profile *profile,
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (!err) {
-        draw_page_init(&page, profile, options, tree->total, "Call Graph", out);
+        draw_page_init(&page, profile, options, tree->total, "Call graph", out);
         *call = (struct callgraph){.tree = tree, .options = options, .page = &page};
         if (tree->total <= 0)
             draw_page_empty(&page);

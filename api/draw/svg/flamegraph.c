@@ -9,9 +9,11 @@
  * merged into one grey frame "(n more)" beside their siblings, or if that is too narrow, too,
  * counted in data-n of their parent. */
 #include "api/draw/svg/svg.h"
+#include "api/draw/title.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROW             18 /* also in flamegraph.js */
 #define MAX_FRAMES      50000
@@ -31,6 +33,7 @@ struct flamegraph {
     struct place *places;
     double minimum; /* share of the total */
     uint32_t deepest;
+    int64_t whole, base_whole; /* of a difference: what colours are shares of */
 };
 
 static double share(const struct flamegraph *flame, int64_t value) {
@@ -113,8 +116,8 @@ static void colour_of(const struct flamegraph *flame, const struct draw_node *no
     if (flame->options->palette != SONDE_PALETTE_DIFF)
         draw_colour(draw_tree_frame(tree, node->frame), flame->options->palette, colour);
     else
-        draw_diff_colour(share(flame, node->total),
-                         tree->base > 0 ? (double)node->base / (double)tree->base : 0, colour);
+        draw_diff_colour(draw_percent(node->total, flame->whole) / 100,
+                         draw_percent(node->base, flame->base_whole) / 100, colour);
 }
 
 /* Places the children from left to right and merges those that are too narrow. */
@@ -134,6 +137,23 @@ static void place_children(struct flamegraph *flame, const struct draw_node *nod
     }
 }
 
+/* For the tooltip: "12.00 MiB (+3.00 MiB)" of memory, otherwise "20.00 %, 1.20 s". */
+static void put_base(const struct flamegraph *flame, const struct draw_node *node) {
+    struct sonde_buf *out = flame->page->out;
+    const char *unit = flame->page->type.unit;
+    bool is_memory = draw_is_memory(&flame->page->type);
+    sonde_buf_puts(out, " data-b=\"");
+    if (!is_memory)
+        sonde_buf_printf(out, "%.2f %%, ", draw_percent(node->base, flame->tree->base));
+    draw_value(out, node->base, unit);
+    if (is_memory && node->total != node->base) {
+        sonde_buf_puts(out, " (");
+        draw_put_change(out, node->total - node->base, unit);
+        sonde_buf_putc(out, ')');
+    }
+    sonde_buf_putc(out, '"');
+}
+
 static void on_enter(void *context, uint32_t number) {
     struct flamegraph *flame = context;
     struct place *place = &flame->places[number];
@@ -147,8 +167,7 @@ static void on_enter(void *context, uint32_t number) {
     if (place->folded_count && share(flame, place->folded) < flame->minimum)
         sonde_buf_printf(flame->page->out, " data-n=\"%u\"", place->folded_count);
     if (flame->options->palette == SONDE_PALETTE_DIFF)
-        sonde_buf_printf(flame->page->out, " data-b=\"%.2f %%\"",
-                         draw_percent(node->base, flame->tree->base));
+        put_base(flame, node);
     put_name(flame, draw_tree_name(flame->tree, number), place->x, node->total, node->depth);
 }
 
@@ -177,6 +196,8 @@ static sonde_err put_picture(struct flamegraph *flame) {
     page->bottom = page->top + ROW * (int)(flame->deepest + 1);
     sonde_buf_printf(&page->note, " · frames below %.3g %% are merged into “(n more)”",
                      100 * flame->minimum);
+    if (flame->options->comparison && flame->options->comparison->growth_only)
+        sonde_buf_puts(&page->note, " · only what grew is drawn; widths are the growth");
     draw_page_open(page);
     sonde_buf_puts(page->out, "<g class=\"frames\">\n");
     draw_tree_walk(flame->tree, on_enter, on_leave, flame);
@@ -186,17 +207,50 @@ static sonde_err put_picture(struct flamegraph *flame) {
     return SONDE_OK;
 }
 
+/* Memory is compared by its amount: what holds as much as before did not shrink because the rest
+ * grew. Of CPU time a capture takes as much as it is long, so shares are compared. */
+static void put_diff_legend(struct draw_page *page, bool by_amount) {
+    bool is_bytes = strcmp(page->type.unit, "bytes") == 0;
+    if (by_amount) {
+        draw_page_key(page, "RD", is_bytes ? "more bytes than in the base" : "more objects", -1);
+        draw_page_key(page, "BD", is_bytes ? "fewer bytes" : "fewer objects", -1);
+        draw_page_key(page, "W0", "unchanged", -1);
+    } else {
+        draw_page_key(page, "RD", "larger share than in the base", -1);
+        draw_page_key(page, "BD", "smaller share", -1);
+        draw_page_key(page, "W0", "same share", -1);
+    }
+    sonde_buf_printf(&page->note, " · widths are those of the new profile; colours compare %s",
+                     !by_amount ? "shares of the total"
+                     : is_bytes ? "bytes"
+                                : "numbers of objects");
+}
+
+static bool compares_amounts(const struct draw_page *page,
+                             const struct sonde_draw_options *options) {
+    bool is_normalised = options->comparison && options->comparison->is_normalised;
+    return draw_is_memory(&page->type) && !is_normalised;
+}
+
 static sonde_err put_legend(struct draw_page *page, struct draw_tree *tree,
-                            enum sonde_palette palette) {
+                            const struct sonde_draw_options *options) {
     sonde_err err = draw_tree_sum(tree);
-    if (err || palette != SONDE_PALETTE_DIFF)
-        return err ? err : draw_page_modules(page, tree, palette);
-    draw_page_key(page, "RD", "grew", -1);
-    draw_page_key(page, "BD", "shrank", -1);
-    draw_page_key(page, "W0", "unchanged", -1);
-    sonde_buf_puts(&page->note,
-                   " · widths are those of the new capture; colours compare shares of the total");
-    return SONDE_OK;
+    if (!err && options->palette != SONDE_PALETTE_DIFF)
+        err = draw_page_modules(page, tree, options->palette);
+    else if (!err)
+        put_diff_legend(page, compares_amounts(page, options));
+    return err;
+}
+
+static struct flamegraph prepare(const struct draw_tree *tree, struct draw_page *page,
+                                 const struct sonde_draw_options *options) {
+    bool by_amount = compares_amounts(page, options);
+    int64_t larger = tree->total > tree->base ? tree->total : tree->base;
+    return (struct flamegraph){.tree = tree,
+                               .options = options,
+                               .page = page,
+                               .whole = by_amount ? larger : tree->total,
+                               .base_whole = by_amount ? larger : tree->base};
 }
 
 sonde_err draw_flamegraph(const struct sonde_profile *profile,
@@ -208,12 +262,14 @@ sonde_err draw_flamegraph(const struct sonde_profile *profile,
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (err)
         return err;
-    draw_page_init(&page, profile, options, tree->total, "Flame Graph", out);
-    if (tree->total <= 0) {
+    draw_page_init(&page, profile, options, tree->total, "Flame graph", out);
+    if (options->palette == SONDE_PALETTE_DIFF)
+        err = draw_page_gone(&page, tree);
+    if (!err && tree->total <= 0) {
         draw_page_empty(&page);
-    } else {
-        struct flamegraph flame = {.tree = tree, .options = options, .page = &page};
-        err = put_legend(&page, tree, options->palette);
+    } else if (!err) {
+        struct flamegraph flame = prepare(tree, &page, options);
+        err = put_legend(&page, tree, options);
         if (!err)
             err = put_picture(&flame);
     }

@@ -131,12 +131,12 @@
         for (const el of svg.querySelectorAll('button')) el.classList.toggle('on', on(el.dataset.k));
         if (box.value !== (state.get('s') || '')) box.value = state.get('s') || '';
         over.classList.remove('shown');
-        bar.parentNode.setAttribute('width', svg.clientWidth - 2 * SIDE);
+        for (const el of svg.querySelectorAll('.head')) el.setAttribute('width', svg.clientWidth - 2 * SIDE);
         bar.parentNode.setAttribute('height', bar.offsetHeight);
         const hits = search(), top = bar.offsetHeight + 10, scale = Math.min(1, svg.clientWidth / svg.dataset.right);
-        const bottom = frames ? draw(hits, top) : mark(hits, top, scale);
-        find('.foot').setAttribute('y', bottom + 20);
-        svg.setAttribute('height', Math.max(bottom + 32, document.documentElement === svg ? innerHeight : 0));
+        const bottom = frames ? draw(hits, top) : mark(hits, top, scale), end = bottom + (find('.list')?.offsetHeight ?? 0);
+        for (const [what, y] of [['.foot', end + 20], ['.after', bottom + 10]]) find(what)?.setAttribute('y', y);
+        svg.setAttribute('height', Math.max(end + 32, document.documentElement === svg ? innerHeight : 0));
     }
     function settle() { current = null; apply(); }
     function zoom(node) { set('z', frames && node && node.id ? String(node.id) : ''); current = node; save(true); apply(); }

@@ -2,6 +2,7 @@
 #include "api/draw/svg/svg.h"
 #include "api/draw/memory.h"
 #include "api/draw/svg/embedded.h"
+#include "api/draw/title.h"
 #include "api/options.h"
 #include "api/utf8.h"
 
@@ -27,19 +28,33 @@ void draw_number(struct sonde_buf *out, double value) {
         sonde_buf_printf(out, "%lld.%02lld", whole, rest);
 }
 
-/* The default subtitle, from the profile. */
-static void put_subtitle(struct draw_page *page, const struct sonde_profile *profile,
-                         size_t type_index) {
-    const struct sonde_profile_info *info = sonde_profile_info(profile);
+/* A line each: the base, the new profile, the change. */
+static void put_sides(struct draw_page *page, const struct sonde_draw_comparison *comparison) {
     struct sonde_buf *subtitle = &page->subtitle;
+    sonde_buf_puts(subtitle, "Base: ");
+    draw_put_side(subtitle, &comparison->base, page->type.unit);
+    sonde_buf_puts(subtitle, "\nNew: ");
+    draw_put_side(subtitle, &comparison->now, page->type.unit);
+    sonde_buf_puts(subtitle, "\nChange: ");
+    draw_put_total_change(subtitle, comparison, page->type.unit);
+}
+
+/* The default subtitle, from the profile. A title of the user's may not say what it is of. */
+static void put_subtitle(struct draw_page *page, const struct sonde_profile *profile,
+                         const struct sonde_draw_options *options) {
+    struct sonde_buf *subtitle = &page->subtitle;
+    if (options->comparison) {
+        put_sides(page, options->comparison);
+        return;
+    }
     draw_value(subtitle, page->total, page->type.unit);
     sonde_buf_printf(subtitle, " %s", page->type.type);
-    if (info->duration_ns > 0)
-        sonde_buf_printf(subtitle, " · %.1f s", (double)info->duration_ns / 1e9);
-    if (info->period > 0 && strcmp(info->period_type.unit, "nanoseconds") == 0)
-        sonde_buf_printf(subtitle, " · %.0f Hz", 1e9 / (double)info->period);
+    if (options->title) {
+        sonde_buf_puts(subtitle, " · ");
+        draw_put_title(subtitle, profile, options, "unknown program");
+    }
     struct sonde_buf estimate = {0};
-    draw_memory_estimate(profile, type_index, &estimate);
+    draw_memory_estimate(profile, options->type_index, &estimate);
     if (estimate.len)
         sonde_buf_printf(subtitle, " · %s", estimate.data);
     sonde_buf_finish(&estimate);
@@ -50,7 +65,7 @@ static void put_subtitle(struct draw_page *page, const struct sonde_profile *pro
 /* The length of the next line: at most LINE_CHARS characters, broken at a space if possible. */
 static size_t line_length(const char *text) {
     size_t chars = 0, space = 0, at = 0;
-    for (; text[at]; at++) {
+    for (; text[at] && text[at] != '\n'; at++) {
         if (!sonde_utf8_continues(text[at]) && chars++ == LINE_CHARS)
             return space ? space : at;
         if (text[at] == ' ')
@@ -65,7 +80,7 @@ static void wrap(struct draw_page *page) {
         size_t len = page->line_count + 1 < DRAW_MAX_LINES ? line_length(text) : strlen(text);
         page->lines[page->line_count++] = (struct sonde_slice){text, len};
         text += len;
-        text += *text == ' ';
+        text += *text == ' ' || *text == '\n';
     }
 }
 
@@ -78,14 +93,17 @@ void draw_page_init(struct draw_page *page, const struct sonde_profile *profile,
                     const struct sonde_draw_options *options, int64_t total, const char *title,
                     struct sonde_buf *out) {
     *page = (struct draw_page){.out = out,
-                               .title = options->title ? options->title : title,
                                .type = sonde_profile_type(profile, options->type_index),
                                .total = total,
                                .width = DRAW_WIDTH};
+    if (options->title)
+        sonde_buf_puts(&page->title, options->title);
+    else
+        draw_put_title(&page->title, profile, options, title);
     if (options->subtitle)
         sonde_buf_puts(&page->subtitle, options->subtitle);
     else
-        put_subtitle(page, profile, options->type_index);
+        put_subtitle(page, profile, options);
     wrap(page);
     layout(page);
 }
@@ -102,10 +120,16 @@ void draw_page_key(struct draw_page *page, const char *colour, const char *text,
 }
 
 void draw_page_finish(struct draw_page *page) {
+    sonde_buf_finish(&page->title);
     sonde_buf_finish(&page->subtitle);
     sonde_buf_finish(&page->note);
     for (size_t i = 0; i < page->key_count; i++)
         sonde_buf_finish(&page->keys[i].text);
+    for (size_t i = 0; i < page->row_count; i++) {
+        sonde_buf_finish(&page->rows[i].value);
+        sonde_buf_finish(&page->rows[i].name);
+        sonde_buf_finish(&page->rows[i].path);
+    }
 }
 
 /* Copies the slice, because draw_xml needs a NUL. */
@@ -124,7 +148,7 @@ static void put_static_head(struct draw_page *page) {
     double x = DRAW_SIDE;
     sonde_buf_printf(out, "<g class=\"static\">\n<text class=\"title\" x=\"%d\" y=\"30\">",
                      DRAW_SIDE);
-    draw_xml(out, page->title, 100);
+    draw_xml(out, sonde_buf_slice(&page->title).data, 100);
     sonde_buf_puts(out, "</text>\n");
     for (size_t i = 0; i < page->line_count; i++, y += LINE_HEIGHT) {
         sonde_buf_printf(out, "<text class=\"sub\" x=\"%d\" y=\"%d\">", DRAW_SIDE, y + 10);
@@ -160,6 +184,16 @@ static void put_tools(struct sonde_buf *out, bool flame) {
                         "<button data-k=\"?\" title=\"keys (?)\">?</button></div>\n");
 }
 
+static void put_paragraphs(struct sonde_buf *out, const char *text) {
+    do {
+        size_t len = strcspn(text, "\n");
+        sonde_buf_puts(out, "<p>");
+        put_line(out, (struct sonde_slice){text, len}, 0);
+        sonde_buf_puts(out, "</p>\n");
+        text += len + (text[len] == '\n');
+    } while (*text);
+}
+
 /* The title and subtitle as HTML, which wraps to any width. The script shows it. */
 static void put_live_head(struct draw_page *page, bool flame) {
     struct sonde_buf *out = page->out;
@@ -169,10 +203,10 @@ static void put_live_head(struct draw_page *page, bool flame) {
                      DRAW_SIDE, page->width - 2 * DRAW_SIDE, page->top);
     put_tools(out, flame);
     sonde_buf_puts(out, "<h1>");
-    draw_xml(out, page->title, 200);
-    sonde_buf_puts(out, "</h1>\n<p>");
-    draw_xml(out, sonde_buf_slice(&page->subtitle).data, 0);
-    sonde_buf_puts(out, "</p>\n<p class=\"keys\">");
+    draw_xml(out, sonde_buf_slice(&page->title).data, 200);
+    sonde_buf_puts(out, "</h1>\n");
+    put_paragraphs(out, sonde_buf_slice(&page->subtitle).data);
+    sonde_buf_puts(out, "<p class=\"keys\">");
     for (size_t i = 0; i < page->key_count; i++)
         sonde_buf_printf(out,
                          "<span><svg xmlns=\"http://www.w3.org/2000/svg\" class=\"dot\">"
@@ -183,7 +217,7 @@ static void put_live_head(struct draw_page *page, bool flame) {
 
 static void put_document_start(struct draw_page *page) {
     struct sonde_buf *out = page->out;
-    int height = page->bottom + 32;
+    int height = page->bottom + draw_gone_height(page) + 32;
     sonde_buf_printf(out,
                      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"sonde\" width=\"%d\" "
@@ -196,7 +230,7 @@ static void put_document_start(struct draw_page *page) {
     sonde_buf_puts(out, "\" data-unit=\"");
     draw_xml(out, page->type.unit, 0);
     sonde_buf_puts(out, "\">\n<title>");
-    draw_xml(out, page->title, 200);
+    draw_xml(out, sonde_buf_slice(&page->title).data, 200);
     sonde_buf_puts(out, "</title>\n<style><![CDATA[");
     sonde_buf_append(out, draw_style, draw_style_len);
     sonde_buf_puts(out, "]]></style>\n<rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n");
@@ -209,11 +243,13 @@ void draw_page_open(struct draw_page *page) {
 
 void draw_page_close(struct draw_page *page, bool flame) {
     struct sonde_buf *out = page->out;
+    draw_gone_put_static(page);
     sonde_buf_printf(out, "<text class=\"foot\" x=\"%d\" y=\"%d\">Sonde " SONDE_VERSION, DRAW_SIDE,
-                     page->bottom + 20);
+                     page->bottom + draw_gone_height(page) + 20);
     draw_xml(out, sonde_buf_slice(&page->note).data, 0);
     sonde_buf_puts(out, "</text>\n");
     put_live_head(page, flame);
+    draw_gone_put_live(page);
     sonde_buf_puts(
         out, "<foreignObject class=\"over\" width=\"1\" height=\"1\">"
              "<div xmlns=\"http://www.w3.org/1999/xhtml\" class=\"hint\"><b></b><span></span></div>"
@@ -227,7 +263,7 @@ void draw_page_close(struct draw_page *page, bool flame) {
 }
 
 static const char *why_empty(const struct draw_page *page) {
-    if (strcmp(page->type.unit, "bytes") == 0 || strstr(page->type.type, "objects"))
+    if (draw_is_memory(&page->type))
         return "No allocation was sampled.";
     return "No thread used enough CPU time for a sample during the capture.";
 }

@@ -18,8 +18,9 @@
 
 #define DRAW_SIDE      12 /* left and right margin; also in flamegraph.js */
 #define DRAW_WIDTH     1200
-#define DRAW_MAX_LINES 4
+#define DRAW_MAX_LINES 6
 #define DRAW_MAX_KEYS  8
+#define DRAW_MAX_ROWS  12
 #define DRAW_CHAR      7.23 /* width of a character in a frame */
 
 struct draw_key {
@@ -27,14 +28,20 @@ struct draw_key {
     struct sonde_buf text;
 };
 
+/* Of the list below the picture; texts are escaped. */
+struct draw_row {
+    struct sonde_buf value, name, path;
+};
+
 struct draw_page {
     struct sonde_buf *out;
-    const char *title;
-    struct sonde_buf subtitle;
+    struct sonde_buf title, subtitle;         /* a newline of the subtitle begins a paragraph */
     struct sonde_slice lines[DRAW_MAX_LINES]; /* the subtitle, wrapped */
     size_t line_count;
     struct draw_key keys[DRAW_MAX_KEYS];
     size_t key_count;
+    struct draw_row rows[DRAW_MAX_ROWS];
+    size_t row_count;
     struct sonde_value_type type;
     int64_t total;
     int width, top, bottom;
@@ -53,12 +60,19 @@ SONDE_MUST_USE sonde_err draw_page_modules(struct draw_page *page, const struct 
 void draw_page_open(struct draw_page *page);
 void draw_page_close(struct draw_page *page, bool flame);
 void draw_page_finish(struct draw_page *page);
+/* Lists what is only in the base of a difference. Before draw_page_open. */
+SONDE_MUST_USE sonde_err draw_page_gone(struct draw_page *page, const struct draw_tree *tree);
+/* The list, as SVG text and as HTML for the script; for draw_page_close. */
+int draw_gone_height(const struct draw_page *page);
+void draw_gone_put_static(const struct draw_page *page);
+void draw_gone_put_live(const struct draw_page *page);
 /* Writes a whole page that says "no samples" and why. */
 void draw_page_empty(struct draw_page *page);
 
 /* The colour class of a frame: a letter for its module and a digit for its name. */
 void draw_colour(const struct draw_frame *frame, enum sonde_palette palette, char colour[3]);
-/* The same for a difference: red = grew, blue = shrank. Shares are between 0 and 1. */
+/* The same for a difference: red = grew, blue = shrank. The values are shares of what is the whole
+ * on both sides, from 0 to 1. */
 void draw_diff_colour(double share, double base_share, char colour[3]);
 void draw_number(struct sonde_buf *out, double value); /* at most two decimals */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Without prof_accum, which keeps every stack in memory for ever: nothing here needs it. */
 #define HEAP_OPTIONS "prof:true,prof_active:false"
 
 /* Adds to the value of a variable: in front for LD_PRELOAD, where the first library wins, and at
@@ -26,6 +27,8 @@ static int join_variable(const char *name, const char *addition, const char *bet
 }
 
 static int set_environment(const struct command *command) {
+    /* A jemalloc whose functions have a prefix has one on its variable, too. */
+    static const char *const variables[] = {"MALLOC_CONF", "_RJEM_MALLOC_CONF", "JE_MALLOC_CONF"};
     char pid[16];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
     int bad = join_variable("LD_PRELOAD", command->libsonde, ":", true);
@@ -34,8 +37,8 @@ static int set_environment(const struct command *command) {
     bad |= command->name ? setenv("SONDE_NAME", command->name, 1) : unsetenv("SONDE_NAME");
     bad |= setenv("SONDE_FIRST_NAME", command->first_name, 1);
     if (command->heap) {
-        bad |= join_variable("MALLOC_CONF", HEAP_OPTIONS, ",", false);
-        bad |= join_variable("_RJEM_MALLOC_CONF", HEAP_OPTIONS, ",", false);
+        for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+            bad |= join_variable(variables[i], HEAP_OPTIONS, ",", false);
     }
     return bad;
 }

@@ -5,6 +5,8 @@
  * does not set AT_SECURE, as it does for set-id files. */
 #include "clients/cli/run/executable.h"
 
+#include "api/program_advice.h"
+
 #include "api/elf/elf.h"
 
 #include <errno.h>
@@ -83,11 +85,12 @@ static sonde_err check_interpreter(const char *path, const struct elf_file *elf,
     char interpreter[256];
     if (!read_interpreter(elf, interpreter))
         return SONDE_OK;
-    if (!interpreter[0])
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "%.160s is statically linked, so libsonde.so cannot be preloaded; link "
-                          "it dynamically (Go: -linkmode=external)",
-                          path);
+    if (!interpreter[0]) {
+        const char *slash = strrchr(path, '/');
+        char advice[PROGRAM_ADVICE];
+        program_advice(program_kind_of_elf(elf), slash ? slash + 1 : path, NULL, advice);
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", advice);
+    }
     if (!strstr(interpreter, "ld-linux"))
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "%.120s uses the dynamic linker %.60s; Sonde needs glibc's", path,

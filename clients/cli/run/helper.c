@@ -61,6 +61,13 @@ sonde_err helper_start(struct helper *helper, struct sonde_diag *diag) {
     return SONDE_OK;
 }
 
+/* What follows "NAME: "; the line itself if it does not begin so. */
+static const char *without_name(const struct helper *helper, const char *line) {
+    size_t len = strlen(helper->name);
+    bool is_named = strncmp(line, helper->name, len) == 0 && strncmp(line + len, ": ", 2) == 0;
+    return is_named ? line + len + 2 : line;
+}
+
 /* The user asked for --history and does not get one; everything else goes on. */
 #define NOTHING_RECORDED "sonded: nothing is recorded: "
 
@@ -70,7 +77,7 @@ static void end_line(struct helper *helper) {
     memcpy(helper->last_lines[helper->line_count++ % HELPER_LAST_LINES], helper->line,
            HELPER_MAX_LINE);
     if (helper->verbose)
-        fprintf(stderr, "%s: %s\n", helper->name, helper->line);
+        fprintf(stderr, "%s: %s\n", helper->name, without_name(helper, helper->line));
     else if (strncmp(helper->line, NOTHING_RECORDED, strlen(NOTHING_RECORDED)) == 0)
         fprintf(stderr, "%s\n", helper->line);
     helper->on_line(helper->context, helper->line);
@@ -104,15 +111,24 @@ bool helper_reap(struct helper *helper, int *status) {
     return true;
 }
 
-const char *helper_last_line(const struct helper *helper) {
+static const char *line_before_end(const struct helper *helper) {
     return helper->line_count ? helper->last_lines[(helper->line_count - 1) % HELPER_LAST_LINES]
                               : "";
+}
+
+const char *helper_last_line(const struct helper *helper) {
+    return without_name(helper, line_before_end(helper));
+}
+
+bool helper_gave_reason(const struct helper *helper) {
+    return helper_last_line(helper) != line_before_end(helper);
 }
 
 void helper_print_last_lines(const struct helper *helper) {
     size_t count = helper->line_count < HELPER_LAST_LINES ? helper->line_count : HELPER_LAST_LINES;
     for (size_t i = helper->line_count - count; i < helper->line_count; i++)
-        fprintf(stderr, "  %s: %s\n", helper->name, helper->last_lines[i % HELPER_LAST_LINES]);
+        fprintf(stderr, "  %s: %s\n", helper->name,
+                without_name(helper, helper->last_lines[i % HELPER_LAST_LINES]));
 }
 
 void helper_signal(const struct helper *helper, int signal_number) {

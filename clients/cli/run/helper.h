@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HELPER_MAX_ARGUMENTS 48
+#define HELPER_MAX_ARGUMENTS 64
 #define HELPER_MAX_LINE      512
 #define HELPER_LAST_LINES    8
 
@@ -48,10 +48,12 @@ SONDE_MUST_USE sonde_err helper_start(struct helper *helper, struct sonde_diag *
 void helper_read(struct helper *helper);
 /* Returns true once after the process has exited; *status is that of waitpid. */
 bool helper_reap(struct helper *helper, int *status);
-/* The last line of its output; "" = none. */
+/* The last line of its output without the program's name; "" = none. */
 const char *helper_last_line(const struct helper *helper);
 /* Prints the last lines of its output on stderr. */
 void helper_print_last_lines(const struct helper *helper);
+/* Whether its last line is an error of the program itself, which begins with its name. */
+bool helper_gave_reason(const struct helper *helper);
 /* Sends it a signal if it is running. */
 void helper_signal(const struct helper *helper, int signal_number);
 

@@ -60,6 +60,9 @@ static sonde_err wait_until_ready(struct helper *helper, int signals, struct son
     if (helper->ready)
         return SONDE_OK;
     bool has_exited = helper_reap(helper, &status);
+    if (helper_gave_reason(helper))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "sonded cannot start: %.400s",
+                          helper_last_line(helper));
     return sonde_fail(diag, SONDE_UNAVAILABLE, "sonded %s%s%.120s",
                       has_exited || helper->output < 0 ? "exited during startup"
                                                        : "did not become ready",

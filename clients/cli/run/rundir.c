@@ -21,17 +21,15 @@ static bool is_private(const char *path) {
            (info.st_mode & 077) == 0;
 }
 
-/* Finds the parent of all run directories and creates it if asked to. False if none can be trusted.
- */
-static bool find_base(char base[RUNDIR_MAX], bool create) {
+/* Finds or creates the parent of all run directories. False if none can be trusted. */
+static bool find_base(char base[RUNDIR_MAX]) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     for (int i = 0; i < 2; i++) {
         int len = i == 0 ? snprintf(base, RUNDIR_MAX, "%s/sonde", runtime ? runtime : "")
                          : snprintf(base, RUNDIR_MAX, "/tmp/sonde-%u", (unsigned)geteuid());
         if (len > RUNDIR_MAX - 24 || (i == 0 && (!runtime || runtime[0] != '/')))
             continue;
-        if (create)
-            mkdir(base, 0700); /* is_private checks the result */
+        mkdir(base, 0700); /* is_private checks the result */
         if (is_private(base))
             return true;
     }
@@ -75,7 +73,7 @@ static void sweep(const char *base) {
 
 sonde_err rundir_create(struct rundir *dir, struct sonde_diag *diag) {
     char base[RUNDIR_MAX];
-    bool shared = find_base(base, true);
+    bool shared = find_base(base);
     if (shared)
         sweep(base);
     int len = snprintf(dir->path, sizeof dir->path, "%s/run-%d-XXXXXX", shared ? base : "/tmp",
@@ -98,20 +96,16 @@ void rundir_file(const struct rundir *dir, const char *name, char out[108]) {
     snprintf(out, 108, "%s/%s", dir->path, name);
 }
 
-size_t rundir_find_service(char address[128]) {
-    char base[RUNDIR_MAX];
-    DIR *folder = find_base(base, false) ? opendir(base) : NULL;
-    size_t count = 0;
+void rundir_each_service(const char *base, void (*each)(void *context, const char *path),
+                         void *context) {
+    DIR *folder = opendir(base);
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        char path[RUNDIR_MAX + 256 + 32];
         pid_t pid = pid_of(entry->d_name);
-        char path[RUNDIR_MAX + 256 + 16];
         int len = snprintf(path, sizeof path, "%s/%s/service.sock", base, entry->d_name);
-        if (!pid || len > 107 || !is_alive(pid) || access(path, F_OK) != 0)
-            continue;
-        snprintf(address, 128, "unix:%s", path);
-        count++;
+        if (pid && len < (int)sizeof path && is_alive(pid) && access(path, F_OK) == 0)
+            each(context, path);
     }
     if (folder)
         closedir(folder);
-    return count;
 }

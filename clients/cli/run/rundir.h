@@ -25,8 +25,8 @@ void rundir_remove(struct rundir *dir);
 /* Writes PATH/name to `out`, which is as large as a unix socket address. */
 void rundir_file(const struct rundir *dir, const char *name, char out[108]);
 
-/* Returns the number of live runs of this user, and writes the address ("unix:...") of one of them
- * to `address`. */
-size_t rundir_find_service(char address[128]);
+/* Calls `each` with the path of the gRPC socket of every live run in a parent directory. */
+void rundir_each_service(const char *base, void (*each)(void *context, const char *path),
+                         void *context);
 
 #endif

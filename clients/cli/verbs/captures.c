@@ -18,7 +18,8 @@
 struct settings {
     struct service_settings service;
     const char *target, *output, *format, *type;
-    bool json, merge_threads, timeline;
+    bool json, timeline;
+    struct cli_threads threads;
     double from_s, until_s; /* since the begin of the capture; until 0 = to its end */
     uint64_t bin_ms;
 };
@@ -91,7 +92,7 @@ static sonde_err fetch(struct service *service, const struct settings *settings,
     struct output output;
     struct capture_result result = {0};
     rendering.format = (Sonde__V1__Format)format;
-    rendering.merge_threads = settings->merge_threads;
+    rendering.split_threads = cli_splits_threads(&settings->threads);
     request.id = id;
     request.rendering = &rendering;
     request.from_ms = milliseconds(settings->from_s);
@@ -198,8 +199,7 @@ static const struct sonde_option table[] = {
      FORMAT_HELP},
     {"type", 0, "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, type), 0, 0,
      "sample type to show in pictures and text"},
-    {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
-     0, 0, "merge all threads"},
+    THREADS_OPTIONS(struct settings, threads),
     {"from", 0, "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, from_s), 0,
      MAX_SECONDS, "only the part from this many seconds after the begin"},
     {"until", 0, "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, until_s), 0,

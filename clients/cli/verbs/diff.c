@@ -19,7 +19,8 @@ struct settings {
     struct service_settings service;
     const char *output, *format, *title, *type;
     const char *from, *until, *base_from, *base_until, *event, *selector;
-    bool growth_only, normalize, merge_threads;
+    bool growth_only, normalize;
+    struct cli_threads threads;
 };
 
 /* ---- A capture ---- */
@@ -64,12 +65,29 @@ static sonde_err read_profile(const struct settings *settings, const char *word,
 
 /* ---- The comparison ---- */
 
-static sonde_err draw(const struct settings *settings, const struct sonde_profile *base,
-                      const struct sonde_profile *now, enum sonde_format format, const char *path,
-                      struct sonde_diag *diag) {
-    const struct sonde_draw_diff diff = {base, now, settings->growth_only, settings->normalize};
-    const struct sonde_draw_options options = {
-        .title = settings->title, .type = settings->type, .merge_threads = settings->merge_threads};
+/* "capture 6", or the file as it was given. */
+static const char *name_profile(const char *word, char name[32]) {
+    uint64_t id;
+    if (!capture_read_number(word, &id))
+        return word;
+    snprintf(name, 32, "capture %llu", (unsigned long long)id);
+    return name;
+}
+
+static sonde_err draw(const struct settings *settings, char *const *words,
+                      const struct sonde_profile *base, const struct sonde_profile *now,
+                      enum sonde_format format, const char *path, struct sonde_diag *diag) {
+    char names[2][32];
+    const struct sonde_draw_diff diff = {.base = base,
+                                         .now = now,
+                                         .base_name = name_profile(words[0], names[0]),
+                                         .now_name = name_profile(words[1], names[1]),
+                                         .growth_only = settings->growth_only,
+                                         .normalise = settings->normalize};
+    const struct sonde_draw_options options = {.title = settings->title,
+                                               .type = settings->type,
+                                               .split_threads =
+                                                   cli_splits_threads(&settings->threads)};
     struct sonde_buf drawn = {0};
     struct output output = {.fd = -1};
     sonde_err err = sonde_draw_difference(&diff, format, &options, &drawn, diag);
@@ -105,7 +123,7 @@ static int diff_profiles(int argc, char **argv, const struct settings *settings,
     if (!err)
         err = read_profile(settings, argv[2], &now, &diag);
     if (!err)
-        err = draw(settings, base, now, format->format, path, &diag);
+        err = draw(settings, argv + 1, base, now, format->format, path, &diag);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);
     return err ? cli_fail(&verb_diff, err, &diag) : 0;
@@ -137,7 +155,7 @@ static sonde_err query(const struct settings *settings, const char *name,
     history_select(&base, name, settings->event, settings->selector, base_range);
     history_select(&selection, name, settings->event, settings->selector, range);
     rendering.format = (Sonde__V1__Format)format;
-    rendering.merge_threads = settings->merge_threads;
+    rendering.split_threads = cli_splits_threads(&settings->threads);
     if (settings->title)
         rendering.title = (char *)settings->title;
     request.base_selection = &base;
@@ -198,8 +216,7 @@ static const struct sonde_option table[] = {
      "sample type to show in pictures and text"},
     {"title", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, title), 0, 0,
      "title of the picture"},
-    {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
-     0, 0, "merge all threads"},
+    THREADS_OPTIONS(struct settings, threads),
     HISTORY_OPTION(struct settings, "base-from", "TIME", base_from,
                    "compare ranges of the history: begin of BASE, for example -25h"),
     HISTORY_OPTION(struct settings, "base-until", "TIME", base_until,
@@ -212,11 +229,12 @@ static const struct sonde_options options = {
     .usage = "sonde diff BASE NEW [-o FILE] | [SERVICE] --base-from TIME [-o FILE]",
     .about = "Shows what changed between two profiles, each a file or the number of a saved "
              "capture,\nor between two ranges of the history.",
-    .examples = "  sonde diff before.pb.gz after.pb.gz\n"
-                "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank\n"
-                "  sonde diff monday.heap friday.heap -g -o growth.svg\n"
-                "  sonde diff redis-server --base-from -25h  the last hour and the same of "
-                "yesterday\n",
+    .examples =
+        "  sonde diff before.pb.gz after.pb.gz\n"
+        "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank; gone: listed below\n"
+        "  sonde diff monday.heap friday.heap -g -o growth.svg\n"
+        "  sonde diff redis-server --base-from -25h  the last hour and the same of "
+        "yesterday\n",
     .table = table,
     .count = COUNT_OF(table),
 };

@@ -16,7 +16,8 @@
 struct settings {
     struct service_settings service;
     const char *from, *until, *event, *selector, *output, *format, *title;
-    bool list, processes, merge_threads, json;
+    bool list, processes, json;
+    struct cli_threads threads;
 };
 
 /* ---- The list ---- */
@@ -85,7 +86,7 @@ static sonde_err query(struct service *service, const struct settings *settings,
     history_select(&selection, name, settings->event, settings->selector, range);
     selection.host_totals = settings->processes;
     rendering.format = (Sonde__V1__Format)format;
-    rendering.merge_threads = settings->merge_threads;
+    rendering.split_threads = cli_splits_threads(&settings->threads);
     if (settings->title)
         rendering.title = (char *)settings->title;
     request.selection = &selection;
@@ -142,8 +143,7 @@ static const struct sonde_option table[] = {
      FORMAT_HELP},
     {"title", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, title), 0, 0,
      "title of the picture"},
-    {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
-     0, 0, "merge all threads"},
+    THREADS_OPTIONS(struct settings, threads),
     {"list", 'l', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, list), 0, 0,
      "list what was recorded: services, events, hosts, times and CPU time"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,

@@ -16,17 +16,21 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define OWN_FAILURE    125
 #define CANNOT_RUN     126
 #define NO_COMMAND     127
 #define DEFAULT_LISTEN "127.0.0.1:20180"
+#define MAX_PAGE       192
 
 struct settings {
-    const char *name, *http, *socket, *data_dir;
-    struct sonde_option_list grpc;
-    bool heap, history, insecure, verbose;
+    const char *name, *socket, *data_dir;
+    const char *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    struct sonde_option_list http, grpc;
+    bool heap, history, insecure, keep, verbose;
 };
 
 struct run {
@@ -37,20 +41,52 @@ struct run {
     struct helper gateway;
     struct command command;
     char gateway_path[PATH_MAX], libsonde_path[PATH_MAX];
-    char preload[PATH_MAX];     /* value for LD_PRELOAD */
-    char page[HELPER_MAX_LINE]; /* address of the gateway, "HOST:PORT"; "" = not known yet */
+    char preload[PATH_MAX]; /* value for LD_PRELOAD */
+    /* The gateway's addresses as it bound them, HOST:PORT or unix:PATH; "" = not known yet. */
+    char pages[SONDE_OPTION_MAX_LIST][MAX_PAGE];
+    bool may_choose_port; /* --http was not given */
+    size_t page_count;    /* printed so far by the gateway with this pid */
+    pid_t pages_of;
 };
 
-/* Prints "http: URL". */
+/* "127.0.0.1:80" of "http://127.0.0.1:80" */
+static const char *without_scheme(const char *url) {
+    const char *end = strstr(url, "://");
+    return end ? end + 3 : url;
+}
+
+/* Prints "http: URL" once for each address. A restarted gateway uses the same ports. */
 static void on_gateway_line(void *context, const char *line) {
     struct run *run = context;
-    if (strncmp(line, "http: http://", 13) != 0 || run->gateway.ready)
+    if (strncmp(line, "http: ", 6) != 0 || run->gateway.ready)
         return;
-    run->gateway.ready = true;
-    if (strcmp(run->page, line + 13) != 0)
+    if (run->pages_of != run->gateway.pid)
+        run->page_count = 0;
+    run->pages_of = run->gateway.pid;
+    char *page = run->pages[run->page_count];
+    if (strcmp(page, without_scheme(line + 6)) != 0)
         fprintf(stderr, "%s\n", line);
-    snprintf(run->page, sizeof run->page, "%s", line + 13);
-    run->gateway.argv[2] = run->page; /* a restarted gateway uses the same port */
+    snprintf(page, MAX_PAGE, "%s", without_scheme(line + 6));
+    run->gateway.argv[2 + 2 * run->page_count++] = page;
+    run->gateway.ready = run->page_count == run->settings.http.count;
+}
+
+/* Both helpers protect themselves alike. */
+static void add_protection(const struct settings *settings, struct helper *helper) {
+    const struct {
+        const char *flag, *value;
+    } options[] = {{"--token-file", settings->token_file},
+                   {"--tls-cert", settings->tls_cert},
+                   {"--tls-key", settings->tls_key},
+                   {"--tls-client-ca", settings->tls_client_ca}};
+    for (size_t i = 0; i < COUNT_OF(options); i++) {
+        if (!options[i].value)
+            continue;
+        helper_add(helper, options[i].flag);
+        helper_add(helper, options[i].value);
+    }
+    if (settings->insecure)
+        helper_add(helper, "--insecure");
 }
 
 static sonde_err prepare_sonded(struct run *run, struct sonde_diag *diag) {
@@ -70,8 +106,9 @@ static sonde_err prepare_sonded(struct run *run, struct sonde_diag *diag) {
     }
     if (run->settings.history)
         helper_add(sonded, "--history");
-    if (run->settings.insecure)
-        helper_add(sonded, "--insecure");
+    if (!run->settings.keep)
+        helper_add(sonded, "--private");
+    add_protection(&run->settings, sonded);
     return SONDE_OK;
 }
 
@@ -84,22 +121,26 @@ static void prepare_gateway(struct run *run) {
                                .context = run,
                                .output = -1};
     helper_add(gateway, run->gateway_path);
-    helper_add(gateway, "--listen");
-    helper_add(gateway, run->settings.http ? run->settings.http : DEFAULT_LISTEN);
+    for (size_t i = 0; i < run->settings.http.count; i++) {
+        helper_add(gateway, "--listen");
+        helper_add(gateway, run->settings.http.items[i]);
+    }
     helper_add(gateway, "--service");
     helper_add(gateway, run->sonded.address);
-    if (run->settings.insecure)
-        helper_add(gateway, "--insecure");
+    add_protection(&run->settings, gateway);
 }
 
 static sonde_err wait_until_ready(struct run *run, struct helper *helper, struct sonde_diag *diag) {
     uint64_t until = helper_now_ms() + PRIVATE_SONDED_READY_MS;
     while (!helper->ready && helper->pid && !run->supervisor.stopped_by && helper_now_ms() < until)
         supervisor_step(&run->supervisor, (int)(until - helper_now_ms()));
-    if (helper->ready)
-        return SONDE_OK;
     if (run->supervisor.stopped_by)
         return sonde_fail(diag, SONDE_CANCELLED, "stopped by a signal before the command started");
+    if (helper->ready)
+        return SONDE_OK;
+    if (!helper->pid && helper_gave_reason(helper))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "%.500s", helper_last_line(helper));
+    helper_print_last_lines(helper);
     return sonde_fail(diag, SONDE_UNAVAILABLE, "%s %s", helper->name,
                       helper->pid ? "did not become ready" : "exited during startup");
 }
@@ -112,8 +153,9 @@ static sonde_err start_helper(struct run *run, struct helper *helper, struct son
 /* If the default port is taken, for example by another `sonde run`, uses any free port. */
 static sonde_err start_gateway(struct run *run, struct sonde_diag *diag) {
     sonde_err err = start_helper(run, &run->gateway, diag);
-    if (err != SONDE_UNAVAILABLE || run->settings.http || run->gateway.pid)
+    if (err != SONDE_UNAVAILABLE || !run->may_choose_port || run->gateway.pid)
         return err;
+    *diag = (struct sonde_diag){0};
     run->gateway.argv[2] = "127.0.0.1:0";
     return start_helper(run, &run->gateway, diag);
 }
@@ -131,14 +173,7 @@ static sonde_err start_service(struct run *run, struct sonde_diag *diag) {
     run->supervisor.helpers[1] = &run->gateway;
     run->supervisor.helper_count = 2;
     err = start_helper(run, &run->sonded.helper, diag);
-    if (err) {
-        helper_print_last_lines(&run->sonded.helper);
-        return err;
-    }
-    err = start_gateway(run, diag);
-    if (err)
-        helper_print_last_lines(&run->gateway);
-    return err;
+    return err ? err : start_gateway(run, diag);
 }
 
 static const char *base_of(const char *path) {
@@ -176,6 +211,24 @@ static int check_command(const char *name, struct sonde_diag *diag) {
     return executable_check(path, diag) ? CANNOT_RUN : 0;
 }
 
+/* The guest waits for sonded, so that the command may run long without being profiled. */
+static void warn_if_nobody_listens(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (len < sizeof address.sun_path)
+        memcpy(address.sun_path, path, len);
+    if (path[0] == '@')
+        address.sun_path[0] = 0;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (path[0] != '@'));
+    if (len >= sizeof address.sun_path ||
+        (fd >= 0 && connect(fd, (struct sockaddr *)&address, size) != 0))
+        fprintf(stderr, "sonde run: nothing listens at %s yet; profiling begins when sonded does\n",
+                path);
+    if (fd >= 0)
+        close(fd);
+}
+
 static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) {
     int status = check_command(argv[0], diag);
     if (status)
@@ -191,6 +244,8 @@ static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) 
     }
     if (supervisor_init(&run->supervisor, diag))
         return OWN_FAILURE;
+    if (run->settings.socket)
+        warn_if_nobody_listens(run->settings.socket);
     if (!run->settings.socket && start_service(run, diag))
         status = run->supervisor.stopped_by ? 128 + run->supervisor.stopped_by : OWN_FAILURE;
     else
@@ -207,10 +262,15 @@ static int on_run(int argc, char **argv) {
         return status;
     if (argc < 2)
         return cli_usage(&verb_run, "no command given; use `sonde run -- COMMAND`");
-    if (run.settings.socket &&
-        (run.settings.http || run.settings.grpc.count || run.settings.history))
-        return cli_usage(&verb_run, "--socket joins a running sonded and cannot be combined with "
-                                    "--http, --grpc or --history");
+    if (run.settings.socket && (run.settings.http.count || run.settings.grpc.count ||
+                                run.settings.history || run.settings.keep))
+        return cli_usage(
+            &verb_run,
+            "--socket (or SONDE_SOCKET) joins a running sonded and cannot be combined with "
+            "--http, --grpc, --history or --keep");
+    run.may_choose_port = run.settings.http.count == 0;
+    if (run.may_choose_port)
+        run.settings.http = (struct sonde_option_list){{DEFAULT_LISTEN}, 1};
     struct sonde_diag diag = {0};
     status = start_and_run(&run, argv + 1, &diag);
     if (diag.text[0])
@@ -221,10 +281,10 @@ static int on_run(int argc, char **argv) {
 static const struct sonde_option table[] = {
     {"name", 'n', "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, name), 0, 0,
      "name of the target (default: the name of its program)"},
-    {"http", 0, "HOST:PORT", "SONDE_HTTP", SONDE_OPTION_TEXT, offsetof(struct settings, http), 0, 0,
-     "address of the gateway (default " DEFAULT_LISTEN ", or any free port)"},
+    {"http", 0, "HOST:PORT", "SONDE_HTTP", SONDE_OPTION_LIST, offsetof(struct settings, http), 0, 0,
+     "address of the page (default " DEFAULT_LISTEN ", or any free one)"},
     {"grpc", 0, "ADDR", NULL, SONDE_OPTION_LIST, offsetof(struct settings, grpc), 0, 0,
-     "also serve gRPC at unix:PATH or HOST:PORT; may be repeated"},
+     "also serve gRPC at unix:PATH or HOST:PORT; repeatable"},
     {"heap", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, heap), 0, 0,
      "prepare jemalloc for heap profiling (adds prof:true to MALLOC_CONF)"},
     {"history", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, history), 0, 0,
@@ -233,6 +293,18 @@ static const struct sonde_option table[] = {
      0, "join the sonded that listens for guests here; start nothing else"},
     {"data-dir", 0, "DIR", "SONDE_DATA_DIR", SONDE_OPTION_TEXT, offsetof(struct settings, data_dir),
      0, 0, "data directory of sonded"},
+    {"keep", 'k', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, keep), 0, 0,
+     "keep saved captures at the end; `sonde captures` lists them"},
+    {"token-file", 0, "FILE", "SONDE_TOKEN_FILE", SONDE_OPTION_TEXT,
+     offsetof(struct settings, token_file), 0, 0,
+     "access tokens for others, one per line: TOKEN [read,control]"},
+    {"tls-cert", 0, "FILE", "SONDE_TLS_CERT", SONDE_OPTION_TEXT,
+     offsetof(struct settings, tls_cert), 0, 0, "TLS: server certificate chain (PEM)"},
+    {"tls-key", 0, "FILE", "SONDE_TLS_KEY", SONDE_OPTION_TEXT, offsetof(struct settings, tls_key),
+     0, 0, "TLS: private key of the certificate (PEM)"},
+    {"tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", SONDE_OPTION_TEXT,
+     offsetof(struct settings, tls_client_ca), 0, 0,
+     "TLS: accept clients with a certificate signed by this CA (PEM)"},
     {"insecure", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, insecure), 0, 0,
      "allow unauthenticated access from other machines"},
     {"verbose", 'v', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, verbose), 0, 0,

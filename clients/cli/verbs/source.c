@@ -8,10 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define MAX_FILE_BYTES    (512u << 20)
 #define MAX_PROFILE_BYTES (2048ull << 20)
+#define OTHER_COLUMNS     80 /* of a terminal that does not say its width */
 
 /* Extensions that other programs and their documentation give to profiles. */
 static bool has_profile_extension(const char *word) {
@@ -59,7 +62,7 @@ static sonde_err read_dump(struct sonde_slice bytes, struct sonde_profile **prof
     sonde_err err = sonde_jemalloc_read(bytes, MAX_PROFILE_BYTES, &whole, diag);
     if (err)
         return err;
-    err = sonde_memory_trim(whole, sonde_memory_in_allocator_module, NULL, profile, diag);
+    err = sonde_memory_trim(whole, sonde_memory_of_library, NULL, profile, diag);
     sonde_profile_destroy(whole);
     return err;
 }
@@ -113,16 +116,34 @@ static sonde_err draw_profile(const struct sonde_profile *profile, enum sonde_fo
     return err;
 }
 
-static sonde_err draw_file(const char *path, const struct capture_settings *settings,
+static size_t terminal_columns(void) {
+    struct winsize size;
+    if (!isatty(STDOUT_FILENO))
+        return 0;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
+                                                                       : OTHER_COLUMNS;
+}
+
+static void set_table(struct sonde_draw_options *options, const struct source_table *table) {
+    if (!table)
+        return;
+    options->max_rows = table->rows;
+    options->by_total = table->by_total;
+    options->max_columns = table->full_names ? 0 : terminal_columns();
+}
+
+static sonde_err draw_file(const char *path, const struct source_settings *source,
                            enum sonde_format format, struct output *output,
                            struct sonde_diag *diag) {
+    const struct capture_settings *settings = &source->capture;
     struct sonde_profile *profile = NULL;
     struct sonde_draw_options options = {0};
     sonde_err err = source_read(path, &profile, diag);
     if (!err) {
         options = sonde_draw_defaults(profile);
         options.title = settings->title ? settings->title : options.title;
-        options.merge_threads = settings->merge_threads;
+        options.split_threads = cli_splits_threads(&settings->threads);
+        set_table(&options, source->table);
     }
     /* "legacy" is the name of two formats. */
     if (!err && format == SONDE_FORMAT_LEGACY_CPU && sonde_memory_types(profile, NULL))
@@ -145,6 +166,22 @@ static sonde_err draw_target(const char *target, const struct source_settings *s
     return err;
 }
 
+/* Captures the target as pprof into memory and draws that. */
+static sonde_err draw_target_here(const char *target, const struct source_settings *settings,
+                                  enum sonde_format format, struct output *output,
+                                  struct capture_result *result, struct sonde_diag *diag) {
+    char path[32];
+    struct output memory = {.path = "the profile", .fd = memfd_create("profile", MFD_CLOEXEC)};
+    if (memory.fd < 0)
+        return sonde_fail_os(diag, errno, "cannot keep the profile in memory");
+    snprintf(path, sizeof path, "/proc/self/fd/%d", memory.fd);
+    sonde_err err = draw_target(target, settings, SONDE_FORMAT_PPROF, &memory, result, diag);
+    if (!err)
+        err = draw_file(path, settings, format, output, diag);
+    output_finish(&memory);
+    return err;
+}
+
 int source_draw(const struct verb *verb, const char *word, const struct source_settings *settings,
                 enum sonde_format format, const char *output_path) {
     bool is_file = source_is_file(word);
@@ -153,7 +190,9 @@ int source_draw(const struct verb *verb, const char *word, const struct source_s
     struct output output = {.fd = -1};
     sonde_err err = output_open(&output, output_path, &diag);
     if (!err && is_file)
-        err = draw_file(word, &settings->capture, format, &output, &diag);
+        err = draw_file(word, settings, format, &output, &diag);
+    else if (!err && settings->table)
+        err = draw_target_here(word, settings, format, &output, &result, &diag);
     else if (!err)
         err = draw_target(word, settings, format, &output, &result, &diag);
     if (!err)

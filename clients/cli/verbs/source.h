@@ -8,9 +8,16 @@
 #include "clients/cli/capture.h"
 #include "clients/cli/cli.h"
 
+/* The table of `sonde top`. */
+struct source_table {
+    uint64_t rows; /* 0 = all */
+    bool by_total, full_names;
+};
+
 struct source_settings {
     struct capture_settings capture;
     struct service_settings service;
+    const struct source_table *table; /* drawn here; NULL = targets are drawn by the service */
 };
 
 bool source_is_file(const char *word);

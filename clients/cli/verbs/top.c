@@ -2,26 +2,40 @@
 #include "clients/cli/verbs/source.h"
 #include "clients/cli/verbs/verbs.h"
 
+#define DEFAULT_ROWS 30
+
+struct settings {
+    struct source_settings source;
+    struct source_table table;
+};
+
 static int on_top(int argc, char **argv) {
-    struct source_settings settings = {.capture = CAPTURE_DEFAULTS};
+    struct settings settings = {.source.capture = CAPTURE_DEFAULTS, .table.rows = DEFAULT_ROWS};
     int status;
+    settings.source.table = &settings.table;
     if (!cli_options(&verb_top, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 2)
         return cli_usage(&verb_top, "unexpected argument \"%s\"", argv[2]);
-    return source_draw(&verb_top, argv[1], &settings, SONDE_FORMAT_TEXT_TOP, "-");
+    return source_draw(&verb_top, argv[1], &settings.source, SONDE_FORMAT_TEXT_TOP, "-");
 }
 
 static const struct sonde_option table[] = {
-    CAPTURE_OPTIONS(struct source_settings, capture),
-    SERVICE_OPTIONS(struct source_settings, service),
+    {"rows", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, table.rows), 0, 1e9,
+     "number of functions to print (default 30; 0: all)"},
+    {"cum", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.by_total), 0, 0,
+     "sort by the total of a function instead of its own time"},
+    {"full-names", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.full_names), 0,
+     0, "do not shorten names to the width of the terminal"},
+    CAPTURE_OPTIONS(struct settings, source.capture),
+    SERVICE_OPTIONS(struct settings, source.service),
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde top PID | NAME | --all [PID | NAME] | FILE.pb.gz [-d SECONDS] [-F HZ]",
+    .usage = "sonde top PID | NAME | --all [PID | NAME] | FILE.pb.gz [-d SECONDS] [-n N] [--cum]",
     .about = "Prints the hottest functions of a process, of several, or of a profile file.",
     .examples = "  sonde top 4711 -F 999\n"
-                "  sonde top redis-server -d 5\n"
+                "  sonde top redis-server -d 5 --cum -n 10\n"
                 "  sonde top --all -d 5\n"
                 "  sonde top profile.pb.gz\n",
     .table = table,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The verbs of `sonde`, one file each; heap has a folder. Main thread only. */
+ * The verbs of `sonde`: one file each, or a folder. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_VERBS_H
 #define SONDE_CLIENTS_CLI_VERBS_VERBS_H
 

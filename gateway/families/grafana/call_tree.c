@@ -35,7 +35,9 @@ static sonde_err add_functions(struct call_tree *tree, const Sonde__V1__Tree *me
         const char *name =
             sonde_arena_dup(&tree->names, message->functions[i], strlen(message->functions[i]));
         if (!name || tree->names.total > CALL_TREE_MAX_BYTES)
-            return sonde_fail(diag, SONDE_TOO_LARGE, "the names of the result are too large");
+            return sonde_fail(diag, SONDE_TOO_LARGE,
+                              "the names of the result have more than %u bytes",
+                              CALL_TREE_MAX_BYTES);
         append(&tree->functions, &name, 1, sizeof name);
     }
     tree->function_count += message->n_functions;

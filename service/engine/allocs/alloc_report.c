@@ -87,8 +87,10 @@ struct building {
 
 struct sonde_profile *alloc_report_empty(void) {
     struct sonde_profile *profile = sonde_profile_create(types, 2, REPORT_MAX_BYTES);
-    struct sonde_profile_info info = {
-        .period_type = {"space", "bytes"}, .default_type = 1, .is_unbiased = true};
+    struct sonde_profile_info info = {.period_type = {"space", "bytes"},
+                                      .default_type = 1,
+                                      .is_unbiased = true,
+                                      .time_unix_ns = now_unix_ns()};
     if (profile)
         sonde_profile_set_info(profile, &info);
     return profile;
@@ -291,22 +293,32 @@ static void name_stack(const struct building *building, uint32_t *stack, uint32_
         *stack = names[*stack];
 }
 
-/* Adds either the stacks without allocator frames or those from which such frames were removed. The
- * former come first, because their frames are named by then. */
+/* Removes the allocator's part of the leaf and returns how many locations were removed. */
+static uint32_t trim_leaf(const struct building *building, uint32_t *stack, uint32_t depth) {
+    const uint32_t *leaves = building->named.leaves;
+    uint32_t skip = 0;
+    while (leaves && skip < depth && leaves[stack[skip]] == 0)
+        skip++;
+    if (leaves && skip < depth)
+        stack[skip] = leaves[stack[skip]];
+    return skip;
+}
+
+/* Adds either the stacks of which no location was removed, or the others. The former come first,
+ * because their frames are named by then. They differ: a location that lost lines still has its
+ * address. */
 static sonde_err add_some(struct building *building, bool trimmed) {
     const struct alloc_sums *sums = building->report->sums;
-    const bool *is_allocator = building->named.is_allocator;
     struct cursor cursor = {0};
     sonde_err err = SONDE_OK;
     for (uint32_t i = 0; i < sums->count && !err; i++) {
-        uint32_t depth = building->depths[i], skip = 0;
+        uint32_t depth = building->depths[i];
         if (depth == 0)
             continue;
         uint32_t *stack = place_at(building, &cursor);
         if (!trimmed)
             name_stack(building, stack, depth);
-        while (skip < depth && is_allocator[stack[skip]])
-            skip++;
+        uint32_t skip = trim_leaf(building, stack, depth);
         if (skip == 0 && !trimmed)
             err = add_sample(building, &sums->items[i], stack, depth, false);
         else if (skip > 0 && trimmed)
@@ -360,7 +372,7 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
     sonde_err err = collect(&building);
     if (!err)
         err = heap_profile_locate(engine, report->process, building.raw, building.mapped,
-                                  &building.named, diag);
+                                  report->has_hooks, report->keep_frames, &building.named, diag);
     if (!err)
         err = add_samples(&building);
     if (!err)
@@ -455,6 +467,7 @@ sonde_err alloc_report_text(const struct alloc_report *report, struct sonde_buf 
     sonde_buf_puts(text, "\nMAPPED_LIBRARIES:\n");
     sonde_buf_append(text, report->maps.data, report->maps.len);
     if (text->failed)
-        return sonde_fail(diag, SONDE_TOO_LARGE, "the heap dump is too large; sample less often");
+        return sonde_fail(diag, SONDE_TOO_LARGE,
+                          "the heap dump is larger than %zu bytes; sample less often", text->limit);
     return SONDE_OK;
 }

@@ -16,7 +16,9 @@ struct alloc_report {
     struct sonde_slice maps;            /* of the process, as in /proc/PID/maps */
     uint64_t mean;                      /* average bytes between samples; 0 = only in the comment */
     bool live;                          /* add the inuse types to the alloc types */
-    int64_t start_unix_ns, end_unix_ns; /* duration of a window; 0 = a snapshot */
+    bool has_hooks;                     /* stacks may start inside jemalloc's code in the program */
+    bool keep_frames;                   /* keep the allocator's frames */
+    int64_t start_unix_ns, end_unix_ns; /* equal for a snapshot */
     const char *comment;                /* NULL = none */
 };
 

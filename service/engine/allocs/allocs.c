@@ -5,6 +5,7 @@
 #include "service/engine/find_target.h"
 #include "service/engine/heap/heap_state.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,6 @@ static void destroy(struct engine_capture *base) {
     alloc_sums_finish(&window->before);
     alloc_view_release(window->view);
     sonde_buf_finish(&window->maps);
-    for (int i = 0; i < 2; i++)
-        if (window->dumps[i] >= 0)
-            close(window->dumps[i]);
     free(window);
 }
 
@@ -71,15 +69,11 @@ static void on_job_done(struct engine *engine, struct job *base) {
 
 /* ---- The shared sampler ---- */
 
-/* A window needs the sampler until its result is built; windows with dumps do not need it. */
-static bool wants_sampler(const struct allocs_window *window) {
-    return !window->is_gone && window->dumps[0] < 0;
-}
-
 static void on_sampler_answer(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer,
                               int fd);
 
-/* Requests a sampler that satisfies all windows; when there are none, requests that it stop. */
+/* Requests a sampler that satisfies all windows; when there are none, requests that it stop. A
+ * window needs it until its result is built. */
 static void request_sampler(struct target *target) {
     struct heap *heap = heap_of(target);
     struct heap_call *call = heap ? calloc(1, sizeof *call) : NULL;
@@ -92,7 +86,7 @@ static void request_sampler(struct target *target) {
     call->context = (void *)(uintptr_t)number;
     for (struct allocs_window *window = target->windows; window; window = window->next) {
         const struct engine_allocs_spec *spec = &window->spec;
-        if (!wants_sampler(window))
+        if (window->is_gone)
             continue;
         if (spec->probability > call->probability)
             call->probability = spec->probability;
@@ -127,7 +121,7 @@ static void on_reported(struct engine *engine, struct job *base) {
         at = &(*at)->next;
     if (*at)
         *at = window->next;
-    if (window->request_number && window->dumps[0] < 0)
+    if (window->request_number)
         request_sampler(window->base.target);
     window_release(window);
     window_release(window); /* for the place on the target */
@@ -158,6 +152,8 @@ static void run_window(struct allocs_window *window) {
         window->end_ns = now_ns + window->spec.duration_ms * 1000000ull;
     if (window->spec.progress_ms)
         window->progress_ns = now_ns + window->spec.progress_ms * 1000000ull;
+    if (window->base.events.on_begin)
+        window->base.events.on_begin(window->base.context);
     target_wake_now(window->base.target);
 }
 
@@ -165,8 +161,6 @@ static void read_base(struct job *base) {
     struct window_job *job = container_of(base, struct window_job, job);
     struct allocs_window *window = job->window;
     alloc_report_read_maps(window->process, &window->maps);
-    if (!window->view)
-        return;
     job->err = alloc_view_read(window->view, &(struct alloc_choice){0}, &window->before);
 }
 
@@ -191,50 +185,9 @@ static void begin_with_table(struct allocs_window *window, const struct heap *he
     window->view = alloc_view_retain(heap->table);
     memcpy(window->allocator, answer->allocator,
            strnlen(answer->allocator, sizeof window->allocator - 1));
+    window->has_hooks = answer->alloc_hooks;
+    window->has_other = !answer->alloc_hooks && answer->program_imports == 0;
     begin_window(window);
-}
-
-/* ---- jemalloc's dumps ---- */
-
-static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
-    struct allocs_window *window = call->context;
-    int which = window->state == ALLOCS_READING_BASE ? 0 : 1;
-    bool is_over = window->state == ALLOCS_REPORTING;
-    struct sonde_diag diag = {0};
-    sonde_err err = heap_check_answer(call->target->heap, answer, &diag);
-    if (!err && fd < 0)
-        err = sonde_fail(&diag, SONDE_PROTOCOL, "%s sent no dump", call->target->info.name);
-    if (is_over && fd >= 0)
-        close(fd);
-    else if (!is_over)
-        window->dumps[which] = fd;
-    if (is_over)
-        target_wake_now(window->base.target);
-    else if (err)
-        fail_window(window, err, diag.text);
-    else if (which == 0)
-        begin_window(window);
-    else
-        close_window(window);
-    target_wake_now(call->target);
-    window_release(window);
-    heap_call_free(call);
-}
-
-static void request_dump(struct allocs_window *window, enum allocs_state state) {
-    struct target *target = window->base.target;
-    struct heap_call *call = calloc(1, sizeof *call);
-    window->state = state;
-    if (!call) {
-        fail_window(window, SONDE_OUT_OF_MEMORY, "out of memory");
-        return;
-    }
-    call->target = target_retain(target);
-    call->verb = sonde_guest_v1_HeapVerb_HEAP_DUMP;
-    call->done = on_dumped;
-    call->context = window;
-    capture_retain(&window->base);
-    heap_send(target->heap, call);
 }
 
 /* ---- The guest's answer ---- */
@@ -242,37 +195,39 @@ static void request_dump(struct allocs_window *window, enum allocs_state state) 
 static sonde_err check_answer(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
                               struct sonde_diag *diag) {
     const char *name = heap->target->info.name;
-    if (answer && answer->os_error == 0 && heap->table)
-        return SONDE_OK;
-    if (!answer || answer->interposable || !answer->profiling)
-        return answer && !answer->os_error
-                   ? sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s sent no table", name)
-                   : heap_check_answer(heap, answer, diag);
-    if (!answer->accumulates)
-        return sonde_fail(
-            diag, SONDE_NOT_AVAILABLE,
-            "the jemalloc of %s does not count freed memory, and Sonde's sampler cannot wrap it; "
-            "start it with MALLOC_CONF=prof:true,prof_active:false,prof_accum:true",
-            name);
-    return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                      "allocations of %s are counted by its jemalloc while heap profiling is on; "
-                      "switch it on first (HeapActivate)",
-                      name);
+    if (answer && !answer->symbol[0] && heap->is_stripped)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", heap->state.note);
+    if (answer && answer->os_error == 0)
+        return heap->table ? SONDE_OK
+                           : sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s sent no table", name);
+    if (answer && answer->os_error == ENOTSUP && answer->in_program && answer->symbol[0])
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "the jemalloc of %s is part of the program and has no allocation hooks, "
+                          "which came with jemalloc 5.2, so nothing can see its allocations",
+                          name);
+    if (answer && answer->os_error == EAGAIN)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "%s uses all of its jemalloc's allocation hooks itself", name);
+    return heap_check_answer(heap, answer, diag);
 }
 
-static bool has_dumps(const sonde_guest_v1_HeapAnswer *answer) {
-    return answer && answer->profiling && answer->accumulates && answer->active &&
-           !answer->interposable;
+static sonde_err refuse_endless(const struct heap *heap, struct sonde_diag *diag) {
+    return sonde_fail(
+        diag, SONDE_NOT_AVAILABLE,
+        "the jemalloc of %s is part of the program, and sampling it all the time would "
+        "slow it down; ask for some seconds, or start it with "
+        "MALLOC_CONF=prof:true,prof_accum:true, which keeps totals itself",
+        heap->target->info.name);
 }
 
 static void begin_answered(struct allocs_window *window, struct heap *heap,
                            const sonde_guest_v1_HeapAnswer *answer) {
     struct sonde_diag diag = {0};
     sonde_err err = check_answer(heap, answer, &diag);
+    if (!err && answer->alloc_hooks && window->spec.is_endless)
+        err = refuse_endless(heap, &diag);
     if (!err)
         begin_with_table(window, heap, answer);
-    else if (has_dumps(answer))
-        request_dump(window, ALLOCS_READING_BASE);
     else
         fail_window(window, err, diag.text);
 }
@@ -317,8 +272,6 @@ static void look_at_flags(struct allocs_window *window, uint64_t now_ns) {
                    (window->end_ns != 0 && now_ns >= window->end_ns);
     if (is_over && window->state == ALLOCS_WAITING)
         close_window(window); /* before it began: an empty result */
-    else if (is_over && window->state == ALLOCS_RUNNING && window->dumps[0] >= 0)
-        request_dump(window, ALLOCS_CLOSING);
     else if (is_over && window->state == ALLOCS_RUNNING)
         close_window(window);
 }
@@ -373,9 +326,9 @@ static sonde_err check(const struct engine_allocs_spec *spec, struct sonde_diag 
                           "sample_bytes and probability: set only one of them");
     if (has_each && spec->duration_ms > ENGINE_ALLOCS_EVERY_MS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "duration %u ms: the limit is %u ms when every allocation is taken; use "
-                          "a lower rate or a shorter time",
-                          spec->duration_ms, ENGINE_ALLOCS_EVERY_MS);
+                          "every allocation can be sampled for %u s at most, not for %g s: sample "
+                          "fewer of them, or for a shorter time",
+                          ENGINE_ALLOCS_EVERY_MS / 1000, spec->duration_ms / 1e3);
     return SONDE_OK;
 }
 
@@ -401,10 +354,9 @@ static void init_window(struct allocs_window *window, const struct engine_allocs
     window->spec.target = (struct engine_selector){0};
     if (spec->probability == 0 && spec->sample_bytes == 0)
         window->spec.sample_bytes = ENGINE_ALLOCS_SAMPLE;
-    window->dumps[0] = window->dumps[1] = -1;
 }
 
-static sonde_err create(struct target *target, const struct engine_allocs_spec *spec,
+sonde_err allocs_create(struct target *target, const struct engine_allocs_spec *spec,
                         const struct engine_capture_events *events, void *context,
                         struct engine_capture **capture, struct sonde_diag *diag) {
     *capture = NULL;
@@ -425,7 +377,7 @@ static sonde_err create(struct target *target, const struct engine_allocs_spec *
     return err;
 }
 
-static sonde_err find(struct engine *engine, const struct engine_selector *selector,
+sonde_err allocs_find(struct engine *engine, const struct engine_selector *selector,
                       struct target **target, struct sonde_diag *diag) {
     if (atomic_load(&engine->is_ending))
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
@@ -439,10 +391,10 @@ sonde_err engine_capture_allocs(struct engine *engine, const struct engine_alloc
     *capture = NULL;
     sonde_err err = check(spec, diag);
     if (!err)
-        err = find(engine, &spec->target, &target, diag);
+        err = allocs_find(engine, &spec->target, &target, diag);
     if (err)
         return err;
-    err = create(target, spec, events, context, capture, diag);
+    err = allocs_create(target, spec, events, context, capture, diag);
     target_release(target);
     if (!err)
         capture_launch(*capture);
@@ -455,28 +407,30 @@ static sonde_err begin_session(struct target *target, const struct session_plan 
     struct engine_allocs_spec spec = *(const struct engine_allocs_spec *)plan->spec;
     spec.duration_ms = plan->lease_ms;
     spec.progress_ms = 0;
-    return create(target, &spec, events, context, capture, diag);
+    return allocs_create(target, &spec, events, context, capture, diag);
 }
 
 sonde_err engine_allocs_start(struct engine *engine, const struct engine_allocs_spec *spec,
-                              uint32_t lease_ms, const char *owner,
-                              struct engine_session_info *info, struct sonde_diag *diag) {
+                              uint32_t lease_ms, const char *owner, engine_on_session *on_started,
+                              void *context, struct sonde_diag *diag) {
     bool has_each = spec->sample_bytes == 1 || spec->probability == 1;
     uint32_t default_ms = has_each ? ENGINE_ALLOCS_EVERY_MS : DEFAULT_LEASE_MS;
     struct session_plan plan = {.kind = SESSION_ALLOCS,
                                 .spec = spec,
                                 .lease_ms = lease_ms ? lease_ms : default_ms,
                                 .owner = owner,
-                                .begin = begin_session};
+                                .begin = begin_session,
+                                .on_started = on_started,
+                                .context = context};
     struct target *target;
-    sonde_err err = find(engine, &spec->target, &target, diag);
-    return err ? err : session_start(target, &plan, info, diag);
+    sonde_err err = allocs_find(engine, &spec->target, &target, diag);
+    return err ? err : session_start(target, &plan, NULL, diag);
 }
 
 sonde_err engine_allocs_stop(struct engine *engine, const struct engine_selector *selector,
                              const struct engine_capture_events *events, void *context,
                              struct sonde_diag *diag) {
     struct target *target;
-    sonde_err err = find(engine, selector, &target, diag);
+    sonde_err err = allocs_find(engine, selector, &target, diag);
     return err ? err : session_stop(target, SESSION_ALLOCS, events, context, diag);
 }

@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The result of an allocation window: the difference of two readings of Sonde's sampler, or of two
- * dumps of a jemalloc that counts all allocations (prof_accum). In dumps, each stack is scaled
- * before anything is subtracted. */
+ * The result of an allocation window: the difference of two readings of the sampler's table. An
+ * allocation of n bytes is sampled with probability p, which is 1 - exp(-n / R) or the client's,
+ * and then counts 1 / p objects and n / p bytes. So sums are unbiased, whatever the sizes. */
 #include "service/engine/allocs/alloc_report.h"
 #include "service/engine/allocs/allocs.h"
-#include "service/engine/heap/dump_profile.h"
-
-#include "api/profile/jemalloc.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- Sonde's sampler ---- */
 
 static void describe(const struct allocs_window *window, char *text, size_t size) {
     const struct engine_allocs_spec *spec = &window->spec;
@@ -25,19 +19,35 @@ static void describe(const struct allocs_window *window, char *text, size_t size
     else
         snprintf(how, sizeof how, "one sample per %llu bytes",
                  (unsigned long long)spec->sample_bytes);
-    snprintf(text, size, "backend: Sonde's sampler on the malloc of %s, %s", window->allocator,
-             how);
+    snprintf(text, size, "backend: Sonde's sampler %s%s%s%s, %s%s",
+             window->has_hooks ? "in jemalloc's hooks" : "",
+             window->has_hooks && window->allocator[0] ? " and " : "",
+             window->allocator[0] ? "on the malloc of " : "", window->allocator, how,
+             window->has_other ? "; the program itself imports no malloc, so only allocations of "
+                                 "its libraries are seen"
+                               : "");
+}
+
+/* What to do about a window without samples. */
+static const char *advice_for(const struct engine_allocs_spec *spec) {
+    if (spec->sample_bytes == 1 || spec->probability == 1)
+        return "; there was no allocation";
+    return spec->probability > 0 ? "; no allocation was sampled: use a larger probability"
+                                 : "; no allocation was sampled: use a smaller sampling interval";
 }
 
 static sonde_err build_from_table(struct allocs_window *window, struct sonde_profile **profile,
                                   struct engine_metadata *metadata, struct sonde_diag *diag) {
     struct alloc_sums sums = {0};
-    char comment[192];
+    char comment[320];
     sonde_err err = alloc_view_read(window->view, &(struct alloc_choice){0}, &sums);
     if (err)
         return sonde_fail(diag, err, "the sampler's table could not be read: out of memory");
     alloc_sums_subtract(&sums, &window->before);
     describe(window, comment, sizeof comment);
+    size_t len = strlen(comment);
+    if (sums.samples == 0)
+        snprintf(comment + len, sizeof comment - len, "%s", advice_for(&window->spec));
     struct sonde_buf maps = {0};
     alloc_report_read_maps(window->process, &maps); /* libraries may have been loaded since */
     struct alloc_report report = {
@@ -48,7 +58,9 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
         .mean = window->spec.probability > 0 ? 0 : window->spec.sample_bytes,
         .start_unix_ns = window->start_unix_ns,
         .end_unix_ns = window->end_unix_ns,
+        .keep_frames = window->spec.keep_allocator_frames,
         .comment = comment,
+        .has_hooks = window->has_hooks,
     };
     err = alloc_report_profile(window->base.engine, &report, profile, diag);
     metadata->samples = sums.samples;
@@ -57,109 +69,6 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
     alloc_sums_finish(&sums);
     return err;
 }
-
-/* ---- jemalloc's dumps ---- */
-
-static sonde_err build_dump(struct allocs_window *window, int which, struct sonde_profile **profile,
-                            struct sonde_diag *diag) {
-    struct heap_text text;
-    *profile = NULL;
-    sonde_err err = heap_text_open(window->dumps[which], &text, diag);
-    if (!err)
-        err = heap_profile_build(window->base.engine, window->process, &text, profile, diag);
-    heap_text_finish(&text);
-    return err;
-}
-
-static sonde_err copy_functions(const struct sonde_profile *from, struct sonde_profile *into) {
-    sonde_err err = SONDE_OK;
-    for (uint32_t id = 1; id <= sonde_profile_function_count(from) && !err; id++) {
-        struct sonde_function function = *sonde_profile_function(from, id);
-        uint32_t *texts[] = {&function.name, &function.system_name, &function.filename}, unused;
-        for (int i = 0; i < 3 && !err; i++) {
-            const char *text = sonde_profile_text(from, *texts[i]);
-            err = sonde_profile_string(into, text, strlen(text), texts[i]);
-        }
-        if (!err)
-            err = sonde_profile_add_function(into, &function, &unused);
-    }
-    return err;
-}
-
-static sonde_err copy_mappings(const struct sonde_profile *from, struct sonde_profile *into) {
-    sonde_err err = SONDE_OK;
-    for (uint32_t id = 1; id <= sonde_profile_mapping_count(from) && !err; id++) {
-        struct sonde_mapping mapping = *sonde_profile_mapping(from, id);
-        const char *name = sonde_profile_text(from, mapping.filename);
-        const char *build_id = sonde_profile_text(from, mapping.build_id);
-        uint32_t unused;
-        err = sonde_profile_string(into, name, strlen(name), &mapping.filename);
-        if (!err)
-            err = sonde_profile_string(into, build_id, strlen(build_id), &mapping.build_id);
-        if (!err)
-            err = sonde_profile_add_mapping(into, &mapping, &unused);
-    }
-    return err;
-}
-
-/* `from` has no duplicates, so ids stay the same. */
-static sonde_err copy_totals(const struct sonde_profile *from, struct sonde_profile *into) {
-    uint32_t unused;
-    sonde_err err = copy_mappings(from, into);
-    if (!err)
-        err = copy_functions(from, into);
-    for (uint32_t id = 1; id <= sonde_profile_location_count(from) && !err; id++)
-        err = sonde_profile_add_location(into, sonde_profile_location(from, id), &unused);
-    for (size_t i = 0; i < sonde_profile_sample_count(from) && !err; i++) {
-        struct sonde_sample sample = sonde_profile_sample(from, i);
-        int64_t values[] = {sample.values[0] > 0 ? sample.values[0] : 0,
-                            sample.values[1] > 0 ? sample.values[1] : 0};
-        sample.values = values;
-        sample.sampled = 0; /* it described the memory in use */
-        sample.label_count = 0;
-        if (values[0] > 0 || values[1] > 0)
-            err = sonde_profile_add_sample(into, &sample);
-    }
-    return err;
-}
-
-static sonde_err subtract(struct sonde_profile *after, const struct sonde_profile *before,
-                          struct sonde_profile **profile, struct sonde_diag *diag) {
-    if (sonde_profile_type_count(after) != 4)
-        return SONDE_OK; /* jemalloc did not count at all */
-    sonde_err err = sonde_profile_type_count(before) == 4
-                        ? sonde_profile_merge(after, before, -1, diag)
-                        : SONDE_OK;
-    return err ? err : copy_totals(after, *profile);
-}
-
-static sonde_err build_from_dumps(struct allocs_window *window, struct sonde_profile **profile,
-                                  struct sonde_diag *diag) {
-    struct sonde_profile *dumps[2] = {NULL, NULL};
-    struct sonde_profile_info info = {.period_type = {"space", "bytes"},
-                                      .default_type = 1,
-                                      .is_unbiased = true,
-                                      .time_unix_ns = window->start_unix_ns};
-    *profile = alloc_report_empty();
-    sonde_err err = *profile ? SONDE_OK : SONDE_OUT_OF_MEMORY;
-    for (int i = 0; i < 2 && !err; i++)
-        err = build_dump(window, i, &dumps[i], diag);
-    if (!err)
-        err = subtract(dumps[1], dumps[0], profile, diag);
-    info.duration_ns = window->end_unix_ns - window->start_unix_ns;
-    if (!err && sonde_profile_type_count(dumps[1]) > 0)
-        info.period = sonde_profile_info(dumps[1])->period;
-    if (!err) {
-        sonde_profile_set_info(*profile, &info);
-        err = sonde_profile_add_comment(
-            *profile, "backend: two dumps of jemalloc with prof_accum, at its own sampling rate");
-    }
-    for (int i = 0; i < 2; i++)
-        sonde_profile_destroy(dumps[i]);
-    return err;
-}
-
-/* ---- Either ---- */
 
 static sonde_err build_empty(struct sonde_profile **profile, struct sonde_diag *diag) {
     *profile = alloc_report_empty();
@@ -171,8 +80,6 @@ sonde_err allocs_build(struct allocs_window *window, struct sonde_profile **prof
     sonde_err err;
     if (window->view)
         err = build_from_table(window, profile, metadata, diag);
-    else if (window->dumps[1] >= 0)
-        err = build_from_dumps(window, profile, diag);
     else
         err = build_empty(profile, diag);
     if (err) {

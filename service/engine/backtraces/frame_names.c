@@ -72,7 +72,9 @@ static sonde_err resolve(struct naming *naming) {
         struct symbol_module *module = region ? mapping_module(region->mapping) : NULL;
         if (module && region->mapping->has_bias)
             naming->queries[i] =
-                (struct symbol_query){module, inside_of(naming->pcs[i]) - region->mapping->bias};
+                (struct symbol_query){.module = module,
+                                      .vaddr = inside_of(naming->pcs[i]) - region->mapping->bias,
+                                      .module_name = mapping_program_name(region->mapping)};
     }
     return symbol_resolve(all->engine->symbols, naming->queries, naming->count, &all->arena,
                           naming->answers);
@@ -102,10 +104,13 @@ static uint32_t frames_of(struct naming *naming, uint64_t pc, struct engine_thre
     const struct symbol_answer *answer = answer_of(naming, pc);
     struct backtraces_region *region = backtraces_code_at(&naming->all->code, inside_of(pc));
     const struct symbol_module *module = region ? mapping_module(region->mapping) : NULL;
+    const char *program = region ? mapping_program_name(region->mapping) : NULL;
     struct engine_thread_frame frame = {
         .name = "",
         .file = "",
-        .module = module ? symbol_module_base_name(module) : "",
+        .module = program  ? program
+                  : module ? symbol_module_base_name(module)
+                           : "",
         .address = address_of(pc),
         .kind = region && !module && region->mapping->inode == 0 ? SONDE_FRAME_JIT
                                                                  : report_kind(module),

@@ -22,7 +22,8 @@
 #define FIRST_HANDLER_NS  2000u /* before it is measured */
 #define MIN_SAMPLES       20u   /* a report with fewer does not change the cost of a sample */
 #define LONGEST_NS        1000000000ull
-#define SETTLED           0.1 /* smaller relative changes of the period are not sent */
+#define IDLE_NS           100000000u /* CPU time of a target of which no share is reported */
+#define SETTLED           0.1        /* smaller relative changes of the period are not sent */
 
 static uint64_t kernel_ns(void) {
     unsigned a, b, c = 0, d;
@@ -122,6 +123,15 @@ bool budget_on_account(struct target *target) {
     return has_changed;
 }
 
+/* A share of next to nothing says nothing. */
+static void describe_taken(uint64_t ns, uint64_t target_ns, char *text, size_t size) {
+    if (target_ns < IDLE_NS)
+        snprintf(text, size, "the target was idle: %.1f ms of CPU time, sampling took %.1f ms",
+                 (double)target_ns / 1e6, (double)ns / 1e6);
+    else
+        snprintf(text, size, "about %.2f %% taken", 100 * part(ns, target_ns));
+}
+
 void budget_describe(const struct cpu_capture *capture, double mean_hz, char *text, size_t size) {
     const struct target *target = capture->base.target;
     const struct totals *now = &target->totals, *base = &capture->first;
@@ -131,11 +141,11 @@ void budget_describe(const struct cpu_capture *capture, double mean_hz, char *te
         return;
     uint64_t ns = (now->handler_count - base->handler_count) * kernel_ns() + now->account_ns -
                   base->account_ns;
-    double share = part(ns, now->target_cpu_ns - base->target_cpu_ns);
-    char whose[64] = "of another capture";
+    uint64_t target_ns = now->target_cpu_ns - base->target_cpu_ns;
+    char taken[80], whose[64] = "of another capture";
     if (ceiling > 0)
         snprintf(whose, sizeof whose, "%.2f %% of the target's CPU time", 100 * ceiling);
-    snprintf(text, size, "%s; about %.2f %% taken; %.1f Hz on average, %.1f at least, %.0f asked",
-             whose, 100 * share, mean_hz,
-             capture->rate.lowest_hz > 0 ? capture->rate.lowest_hz : mean_hz, asked_hz);
+    describe_taken(ns, target_ns, taken, sizeof taken);
+    snprintf(text, size, "%s; %s; %.1f Hz on average, %.1f at least, %.0f asked", whose, taken,
+             mean_hz, capture->rate.lowest_hz > 0 ? capture->rate.lowest_hz : mean_hz, asked_hz);
 }

@@ -191,6 +191,8 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     const struct engine_target *info = &capture->base.target->info;
     memcpy(report->parts, window->parts, sizeof report->parts);
     report->part_count = window->part_count;
+    for (uint32_t i = 0; i < report->part_count; i++)
+        report->parts[i].span_count = report->parts[i].stacks->spans.count;
     window->part_count = 0;
     memset(window->parts, 0, sizeof window->parts);
     report->bins = window->bins;
@@ -202,6 +204,7 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->ignored_mappings = newest ? newest->ignored : capture->base.target->ignored_mappings;
     report->no_symbols = capture->spec.no_symbols;
     report->frequency_hz = capture->spec.frequency_hz;
+    report->max_samples = capture->spec.max_samples;
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
     memcpy(report->clock, info->clock, sizeof report->clock);

@@ -87,6 +87,23 @@ static void deliver(struct session *session, const struct engine_capture_events 
     events->on_end(context, err, diag);
 }
 
+/* Answers the start, unless that has been done. */
+static void announce(struct session *session, sonde_err err, const struct sonde_diag *diag) {
+    struct engine *engine = session->target->engine;
+    lock_take(&engine->session_lock);
+    engine_on_session *on_started = session->on_started;
+    void *context = session->started_context;
+    struct engine_session_info info = session->info;
+    session->on_started = NULL;
+    lock_drop(&engine->session_lock);
+    if (on_started)
+        on_started(context, err, diag, err ? NULL : &info);
+}
+
+static void on_session_begin(void *context) {
+    announce(context, SONDE_OK, NULL);
+}
+
 static void on_session_end(void *context, sonde_err err, const struct sonde_diag *diag) {
     struct session *session = context;
     struct target *target = session->target;
@@ -97,6 +114,7 @@ static void on_session_end(void *context, sonde_err err, const struct sonde_diag
     session->capture = NULL;
     session->is_running = false;
     lock_drop(&target->engine->session_lock);
+    announce(session, err, diag);
     while (waiter) {
         struct session_waiter *next = waiter->next;
         deliver(session, &waiter->events, waiter->context, err, diag);
@@ -107,25 +125,33 @@ static void on_session_end(void *context, sonde_err err, const struct sonde_diag
     target_release(target);
 }
 
+#define WHEN_BYTES 32
+static const char *when(int64_t unix_ns, char text[WHEN_BYTES]) {
+    time_t seconds = (time_t)(unix_ns / 1000000000ll);
+    struct tm utc;
+    if (!gmtime_r(&seconds, &utc) || !strftime(text, WHEN_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc))
+        text[0] = 0;
+    return text;
+}
+
 static sonde_err refuse_second(const struct session *session, struct sonde_diag *diag) {
     const struct engine_session_info *info = &session->info;
-    char when[32] = "";
-    time_t seconds = (time_t)(info->start_unix_ns / 1000000000ll);
-    struct tm utc;
-    if (gmtime_r(&seconds, &utc))
-        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return sonde_fail(diag, SONDE_SESSION_BUSY,
-                      "%s of %s has been running since %s%s%s; stop it before you start another",
-                      session->kind == SESSION_CPU ? "a CPU session" : "an allocation session",
-                      session->target->info.name, when, info->owner[0] ? ", started by " : "",
-                      info->owner);
+    bool is_cpu = session->kind == SESSION_CPU;
+    char since[WHEN_BYTES], until[WHEN_BYTES];
+    return sonde_fail(
+        diag, SONDE_SESSION_BUSY,
+        "%s of %s has been running since %s%s%s, and ends at %s unless it is stopped "
+        "(%s) earlier",
+        is_cpu ? "a CPU session" : "an allocation session", session->target->info.name,
+        when(info->start_unix_ns, since), info->owner[0] ? ", started by " : "", info->owner,
+        when(info->lease_until_unix_ns, until), is_cpu ? "/profile_stop" : "/allocs_profile_stop");
 }
 
 /* With session_lock held. */
 static sonde_err start(struct session *session, const struct session *twin,
                        const struct session_plan *plan, struct sonde_diag *diag) {
-    static const struct engine_capture_events events = {.on_profile = save_result,
-                                                        .on_end = on_session_end};
+    static const struct engine_capture_events events = {
+        .on_profile = save_result, .on_end = on_session_end, .on_begin = on_session_begin};
     struct engine_capture *capture;
     if (session->is_running || (twin && twin->is_running))
         return refuse_second(session->is_running ? session : twin, diag);
@@ -138,6 +164,8 @@ static sonde_err start(struct session *session, const struct session *twin,
     session->metadata = (struct engine_metadata){0};
     session->is_running = true;
     session->capture = capture;
+    session->on_started = plan->on_started;
+    session->started_context = plan->context;
     memset(&session->info, 0, sizeof session->info);
     session->info.start_unix_ns = now_unix_ns();
     session->info.lease_until_unix_ns =

@@ -11,6 +11,7 @@ union record_copy {
     struct ring_sample sample;
     struct ring_thread thread;
     struct ring_unseen unseen;
+    struct ring_span span;
     char bytes[RECORD_MAX];
 };
 
@@ -93,6 +94,11 @@ static bool deliver(union record_copy *copy, uint32_t size, const struct drain_s
         if (size != sizeof copy->unseen || copy->unseen.cpu_ns > DRAIN_MAX_WEIGHT)
             return false;
         sink->on_unseen(sink->context, &copy->unseen);
+        return true;
+    case RING_RECORD_SPAN:
+        if (size != sizeof copy->span)
+            return false;
+        sink->on_span(sink->context, &copy->span);
         return true;
     default:
         return false;

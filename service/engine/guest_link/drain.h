@@ -57,6 +57,7 @@ struct drain_sink {
     void (*on_thread)(void *context, const struct ring_thread *thread);
     void (*on_unseen)(void *context, const struct ring_unseen *unseen);
     void (*on_blocked)(void *context, const struct ring_sample *sample);
+    void (*on_span)(void *context, const struct ring_span *span);
     /* Whether the time of this run is used up; asked after DRAIN_LOOK records. NULL = never. */
     bool (*is_over)(void *context);
 };

@@ -126,6 +126,12 @@ static void on_thread(void *context, const struct ring_thread *thread) {
     thread_names_learn(&target->names, thread);
 }
 
+static void on_span(void *context, const struct ring_span *span) {
+    struct target *target = context;
+    if (target->stacks)
+        stacks_add_span(target->stacks, span);
+}
+
 /* A counter that has shrunk counts as unchanged, and its new value is the next base. */
 static uint64_t growth(uint64_t now, uint64_t before) {
     return now > before && now - before < UINT64_MAX / 2 ? now - before : 0;
@@ -157,6 +163,7 @@ static void drain(struct target *target, uint64_t now_ns, uint64_t bytes, uint64
                                            .on_thread = on_thread,
                                            .on_unseen = on_unseen,
                                            .on_blocked = on_blocked,
+                                           .on_span = on_span,
                                            .is_over = is_over};
     struct drain_sink here = sink;
     here.context = target;

@@ -9,6 +9,7 @@
  * generation follow as these are done; those of an older one are never opened. So a guest whose
  * mappings change faster than they can be opened costs no more than one with many mappings. */
 #include "service/engine/capture/cpu_capture.h"
+#include "service/engine/report/program_name.h"
 
 #include "service/symbol/locate/proc_maps.h"
 #include "service/unwind/table/table_cache.h"
@@ -35,6 +36,8 @@ void tables_open_mapping(struct engine *engine, const struct process_identity *p
     struct symbol_module *module = NULL;
     struct sonde_diag diag = {0};
     sonde_err err = symbol_module_open(engine->symbols, process->pid, &from, &module, &diag);
+    if (!err && symbol_module_kind(module) == SYMBOL_MODULE_EXECUTABLE)
+        mapping->program = program_name_path(process, mapping->path);
     process_rights_drop();
     if (err || !module)
         return;

@@ -73,6 +73,7 @@ static void place(struct naming *naming, uint32_t location) {
         return;
     naming->queries[location - 1].module = module;
     naming->queries[location - 1].vaddr = address - mapping->bias;
+    naming->queries[location - 1].module_name = mapping_program_name(mapping);
 }
 
 static sonde_err resolve(struct naming *naming) {
@@ -101,6 +102,8 @@ static sonde_err add_mapping(struct naming *naming, uint32_t old_id) {
     const struct mapping *mapping = generation_find(naming->mapped, facts.start);
     const struct symbol_module *module = mapping ? mapping_module(mapping) : NULL;
     const char *path = sonde_profile_text(naming->from, facts.filename);
+    if (mapping && path[0])
+        path = mapping_shown_path(mapping);
     sonde_err err = intern(naming, path[0] ? path : "[anon]", &facts.filename);
     facts.build_id = 0;
     facts.has_functions = module != NULL;
@@ -204,39 +207,10 @@ static bool has_library(const struct sonde_profile *profile) {
     return false;
 }
 
-static bool is_any(const char *name, const char *const *list, size_t count, bool whole) {
-    for (size_t i = 0; i < count; i++)
-        if (whole ? strcmp(name, list[i]) == 0 : begins(name, list[i]))
-            return true;
-    return false;
-}
-
-#define COUNT(list) (sizeof list / sizeof list[0])
-
-/* Recognizes allocator frames by their module. Functions between the allocator and its caller, and
- * an allocator that is linked into the program, are recognized by name. */
-static bool is_allocator(void *context, const struct sonde_profile *profile,
-                         const struct sonde_location *location) {
-    static const char *const doors[] = {"malloc",  "calloc",         "realloc",
-                                        "valloc",  "posix_memalign", "aligned_alloc",
-                                        "mallocx", "reallocarray",   "rallocx"};
-    static const char *const news[] = {"operator new", "_Znw", "_Zna"};
-    static const char *const inner[] = {"je_", "_rjem_", "prof_", "imalloc", "ialloc"};
-    const bool *is_built_in = context;
-    if (sonde_memory_in_allocator_module(NULL, profile, location))
-        return true;
-    if (location->line_count == 0)
-        return false;
-    uint32_t outer = location->lines[location->line_count - 1].function;
-    const char *name = sonde_profile_text(profile, sonde_profile_function(profile, outer)->name);
-    return is_any(name, doors, COUNT(doors), true) || is_any(name, news, COUNT(news), false) ||
-           (*is_built_in && is_any(name, inner, COUNT(inner), false));
-}
-
 static sonde_err trim(const struct sonde_profile *named, struct sonde_profile **profile,
                       struct sonde_diag *diag) {
     bool is_built_in = !has_library(named);
-    return sonde_memory_trim(named, is_allocator, &is_built_in, profile, diag);
+    return sonde_memory_trim(named, sonde_memory_of_allocator, &is_built_in, profile, diag);
 }
 
 static void naming_finish(struct naming *naming) {
@@ -256,33 +230,51 @@ static sonde_err name_all(struct naming *naming, struct sonde_diag *diag) {
 }
 
 static sonde_err name(struct engine *engine, const struct process_identity *process,
-                      const struct sonde_profile *raw, struct generation *mapped,
+                      const struct sonde_profile *raw, struct generation *mapped, bool keep_frames,
                       struct sonde_profile **profile, struct sonde_diag *diag) {
     struct naming naming = {.engine = engine, .process = process, .from = raw, .mapped = mapped};
     sonde_err err = name_all(&naming, diag);
-    if (!err)
+    if (!err && keep_frames) {
+        *profile = naming.into;
+        naming.into = NULL;
+    } else if (!err) {
         err = trim(naming.into, profile, diag);
+    }
     naming_finish(&naming);
     return err;
 }
 
+/* The id of the location as a leaf: itself, 0 = none, or a new one without the innermost lines. */
+static sonde_err find_leaf(struct sonde_profile *profile, uint32_t id, bool is_built_in,
+                           uint32_t *leaf) {
+    struct sonde_location location = *sonde_profile_location(profile, id);
+    uint32_t own = sonde_memory_of_allocator(&is_built_in, profile, &location);
+    *leaf = own == SONDE_MEMORY_WHOLE ? 0 : id;
+    if (own == 0 || own == SONDE_MEMORY_WHOLE)
+        return SONDE_OK;
+    location.lines += own;
+    location.line_count -= own;
+    return sonde_profile_add_location(profile, &location, leaf);
+}
+
 /* Sonde's sampler starts at the allocator's caller, so only wrappers around it have to be
- * recognized. */
-static sonde_err describe_allocators(struct heap_located *located) {
+ * recognized, unless it was called by a hook of an allocator inside the program. */
+static sonde_err find_leaves(struct heap_located *located, bool is_built_in) {
     size_t count = sonde_profile_location_count(located->profile);
-    bool is_built_in = false;
-    located->is_allocator = calloc(count + 1, sizeof *located->is_allocator);
-    if (!located->is_allocator)
-        return SONDE_OUT_OF_MEMORY;
-    for (uint32_t id = 1; id <= count; id++)
-        located->is_allocator[id] = is_allocator(&is_built_in, located->profile,
-                                                 sonde_profile_location(located->profile, id));
-    return SONDE_OK;
+    located->leaves = calloc(2 * count + 1, sizeof *located->leaves);
+    sonde_err err = located->leaves ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    for (uint32_t id = 1; id <= count && !err; id++)
+        err = find_leaf(located->profile, id, is_built_in, &located->leaves[id]);
+    for (uint32_t id = (uint32_t)count + 1;
+         !err && id <= sonde_profile_location_count(located->profile); id++)
+        located->leaves[id] = id;
+    return err;
 }
 
 sonde_err heap_profile_locate(struct engine *engine, const struct process_identity *process,
                               const struct sonde_profile *raw, struct generation *mapped,
-                              struct heap_located *located, struct sonde_diag *diag) {
+                              bool is_built_in, bool keep_frames, struct heap_located *located,
+                              struct sonde_diag *diag) {
     struct naming naming = {.engine = engine, .process = process, .from = raw, .mapped = mapped};
     *located = (struct heap_located){0};
     sonde_err err = name_all(&naming, diag);
@@ -290,7 +282,7 @@ sonde_err heap_profile_locate(struct engine *engine, const struct process_identi
         *located = (struct heap_located){.profile = naming.into, .locations = naming.locations};
         naming.into = NULL;
         naming.locations = NULL;
-        err = describe_allocators(located);
+        err = keep_frames ? SONDE_OK : find_leaves(located, is_built_in);
     }
     naming_finish(&naming);
     if (err)
@@ -301,13 +293,13 @@ sonde_err heap_profile_locate(struct engine *engine, const struct process_identi
 void heap_located_finish(struct heap_located *located) {
     sonde_profile_destroy(located->profile);
     free(located->locations);
-    free(located->is_allocator);
+    free(located->leaves);
     *located = (struct heap_located){0};
 }
 
 sonde_err heap_profile_build(struct engine *engine, const struct process_identity *process,
-                             struct heap_text *dump, struct sonde_profile **profile,
-                             struct sonde_diag *diag) {
+                             struct heap_text *dump, bool keep_frames,
+                             struct sonde_profile **profile, struct sonde_diag *diag) {
     struct sonde_slice text = dump->bytes;
     struct sonde_profile *raw = NULL;
     *profile = NULL;
@@ -316,7 +308,8 @@ sonde_err heap_profile_build(struct engine *engine, const struct process_identit
     heap_text_finish(dump);
     if (err)
         return err;
-    err = mapped ? name(engine, process, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
+    err = mapped ? name(engine, process, raw, mapped, keep_frames, profile, diag)
+                 : SONDE_OUT_OF_MEMORY;
     sonde_profile_destroy(raw);
     generation_destroy(mapped);
     return err;

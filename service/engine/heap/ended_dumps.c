@@ -27,7 +27,7 @@ struct search {
     char name[64], uuid[33]; /* "" = any */
     pid_t pid;               /* 0 = any */
     uint32_t number;         /* number of the dump; 0 = list them */
-    bool raw;
+    bool raw, keep_frames;
     engine_on_ended_dumps *on_list;
     engine_on_heap_result *on_result;
     void *context;
@@ -160,10 +160,11 @@ static sonde_err read_newest(const struct search *search, const struct found *fo
                              struct engine_heap_result *result, struct sonde_diag *diag) {
     char path[4096], dir[4000];
     if (found->count == 0)
-        return sonde_fail(diag, SONDE_NOT_FOUND,
-                          "no exited process left a heap profile %06u.heap; ListHeapDumps with "
-                          "ended=true (sonde heap list --ended) lists those that exist",
-                          search->number);
+        return sonde_fail(
+            diag, SONDE_NOT_FOUND,
+            "no exited process left a heap profile %06u.heap; sonde heap list --ended "
+            "lists those that exist",
+            search->number);
     path_of(search->job.engine, &found->items[0], dir, sizeof dir);
     snprintf(path, sizeof path, "%s/%s", dir, found->items[0].dump.name);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -172,7 +173,8 @@ static sonde_err read_newest(const struct search *search, const struct found *fo
     result->epoch = found->items[0].dump.epoch;
     result->unix_ns = found->items[0].dump.unix_ns;
     struct process_identity writer = writer_of(dir);
-    sonde_err err = heap_read_dump(search->job.engine, fd, &writer, search->raw, result, diag);
+    sonde_err err = heap_read_dump(search->job.engine, fd, &writer, search->raw,
+                                   search->keep_frames, result, diag);
     close(fd);
     return err;
 }
@@ -231,7 +233,10 @@ sonde_err engine_heap_list_ended(struct engine *engine, const struct engine_sele
 
 sonde_err heap_get_ended(struct engine *engine, const struct engine_heap_query *query,
                          engine_on_heap_result *on_result, void *context, struct sonde_diag *diag) {
-    struct search wanted = {.on_result = on_result, .context = context, .raw = query->raw};
+    struct search wanted = {.on_result = on_result,
+                            .context = context,
+                            .raw = query->raw,
+                            .keep_frames = query->keep_allocator_frames};
     if (!query->name || !heap_dumps_parse_name(query->name, &wanted.number))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "name: required for a process that has ended");

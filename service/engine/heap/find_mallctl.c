@@ -34,24 +34,40 @@ static uint64_t scan(const struct sonde_buf *symbols, const struct sonde_buf *te
     return 0;
 }
 
-/* The ELF address, 0 = none. */
-static uint64_t find_in_file(int fd, const char **name) {
-    struct elf_input input;
-    struct elf_file elf;
+static uint64_t find_symbol(const struct elf_file *elf, const char **name) {
     struct sonde_buf symbols = {0}, texts = {0};
-    struct sonde_diag diag = {0};
     uint64_t address = 0;
-    if (!elf_input_of_file(fd, &input) || elf_open(&input, &elf, &diag) != SONDE_OK)
-        return 0;
-    const Elf64_Shdr *table = elf_section_of_type(&elf, SHT_SYMTAB);
-    const Elf64_Shdr *strings = table ? elf_section_at(&elf, table->sh_link) : NULL;
-    if (strings && elf_load(&elf, table, MAX_TABLE_BYTES, &symbols) == SONDE_OK &&
-        elf_load(&elf, strings, MAX_TABLE_BYTES, &texts) == SONDE_OK && texts.data)
+    const Elf64_Shdr *table = elf_section_of_type(elf, SHT_SYMTAB);
+    const Elf64_Shdr *strings = table ? elf_section_at(elf, table->sh_link) : NULL;
+    if (strings && elf_load(elf, table, MAX_TABLE_BYTES, &symbols) == SONDE_OK &&
+        elf_load(elf, strings, MAX_TABLE_BYTES, &texts) == SONDE_OK && texts.data)
         address = scan(&symbols, &texts, name); /* a buf is NUL-terminated */
     sonde_buf_finish(&symbols);
     sonde_buf_finish(&texts);
-    elf_finish(&elf);
     return address;
+}
+
+/* All of jemalloc's messages start like this. */
+static bool has_messages(const struct elf_file *elf) {
+    static const char start[] = "<jemalloc>: ";
+    struct sonde_buf bytes = {0};
+    const Elf64_Shdr *section = elf_section(elf, ".rodata");
+    bool found = section && elf_load(elf, section, MAX_TABLE_BYTES, &bytes) == SONDE_OK &&
+                 bytes.len > 0 && memmem(bytes.data, bytes.len, start, sizeof start - 1);
+    sonde_buf_finish(&bytes);
+    return found;
+}
+
+/* Sets the ELF address. */
+static void find_in_file(int fd, struct found_mallctl *found) {
+    struct elf_input input;
+    struct elf_file elf;
+    struct sonde_diag diag = {0};
+    if (!elf_input_of_file(fd, &input) || elf_open(&input, &elf, &diag) != SONDE_OK)
+        return;
+    found->address = find_symbol(&elf, &found->name);
+    found->is_stripped = !found->address && has_messages(&elf);
+    elf_finish(&elf);
 }
 
 /* Converts an ELF address of the program to its address in the process. */
@@ -89,18 +105,18 @@ static int open_program(const struct process_identity *process) {
     return -1;
 }
 
-uint64_t heap_find_mallctl(struct engine *engine, const struct process_identity *process,
-                           const char **name) {
+void heap_find_mallctl(struct engine *engine, const struct process_identity *process,
+                       struct found_mallctl *found) {
     struct stat file;
     int fd = open_program(process);
-    *name = "";
+    *found = (struct found_mallctl){.name = ""};
     if (fd < 0)
-        return 0;
-    uint64_t address = fstat(fd, &file) == 0 ? find_in_file(fd, name) : 0;
-    if (address)
-        address = relocate(engine, process, &file, address);
+        return;
+    if (fstat(fd, &file) == 0)
+        find_in_file(fd, found);
+    if (found->address)
+        found->address = relocate(engine, process, &file, found->address);
     close(fd);
-    if (!address)
-        *name = "";
-    return address;
+    if (!found->address)
+        found->name = "";
 }

@@ -34,7 +34,8 @@ static sonde_err note_origin(int fd, struct sonde_profile *profile) {
 }
 
 sonde_err heap_read_dump(struct engine *engine, int fd, const struct process_identity *process,
-                         bool raw, struct engine_heap_result *result, struct sonde_diag *diag) {
+                         bool raw, bool keep_frames, struct engine_heap_result *result,
+                         struct sonde_diag *diag) {
     struct heap_text text;
     sonde_err err = heap_text_open(fd, &text, diag);
     if (!err && !sonde_jemalloc_is_dump(text.bytes))
@@ -42,7 +43,7 @@ sonde_err heap_read_dump(struct engine *engine, int fd, const struct process_ide
     if (!err && raw)
         err = heap_text_take(&text, &result->text);
     else if (!err)
-        err = heap_profile_build(engine, process, &text, &result->profile, diag);
+        err = heap_profile_build(engine, process, &text, keep_frames, &result->profile, diag);
     if (!err && !raw)
         err = note_origin(fd, result->profile);
     if (err) {
@@ -69,10 +70,11 @@ static void perform(struct job *base) {
     struct delivery *delivery = container_of(base, struct delivery, job);
     struct engine_heap_result result = {.unix_ns = now_unix_ns(), .epoch = delivery->call->epoch};
     struct sonde_diag diag = {0};
-    sonde_err err = delivery->fd < 0 ? read_table(delivery, &result, &diag)
-                                     : heap_read_dump(base->engine, delivery->fd,
-                                                      &delivery->call->target->link.process,
-                                                      delivery->call->raw, &result, &diag);
+    sonde_err err =
+        delivery->fd < 0
+            ? read_table(delivery, &result, &diag)
+            : heap_read_dump(base->engine, delivery->fd, &delivery->call->target->link.process,
+                             delivery->call->raw, delivery->call->keep_frames, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
                               err ? NULL : &result);
     if (delivery->fd >= 0)
@@ -105,6 +107,7 @@ void heap_deliver(struct heap_call *call, int fd) {
     if (fd < 0) {
         table_reading_init(&delivery->reading, call->target->heap);
         delivery->reading.older_than_ms = call->older_than_ms;
+        delivery->reading.keep_frames = call->keep_frames;
     }
     target_start_job(call->target, engine->builders, &delivery->job);
 }
@@ -116,9 +119,10 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
         ((call->require_active && !answer->active) || (!answer->profiling && !answer->interposed)))
         err = sonde_fail(&diag, SONDE_NOT_ACTIVE, "heap profiling is not activated");
     if (!err && call->older_than_ms && !answer->interposed)
-        err = sonde_fail(&diag, SONDE_NOT_AVAILABLE,
-                         "older_than_ms: only Sonde's sampler knows ages; activate with "
-                         "backend INTERPOSED");
+        err = sonde_fail(
+            &diag, SONDE_NOT_AVAILABLE,
+            "only Sonde's sampler knows the age of objects: turn heap profiling off, and "
+            "on again with the backend interposed");
     bool is_table = answer && answer->interposed && call->target->heap->table;
     if (!err && fd < 0 && !is_table)
         err = sonde_fail(&diag, SONDE_PROTOCOL, "%s sent no dump", call->target->info.name);
@@ -181,7 +185,7 @@ sonde_err engine_heap_get(struct engine *engine, const struct engine_heap_query 
     uint32_t number;
     if (query->name && !heap_dumps_parse_name(query->name, &number))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "name: this is not six digits and \".heap\", as ListHeapDumps gives it");
+                          "name: this is not six digits and \".heap\", as in the list of dumps");
     if (query->ended)
         return heap_get_ended(engine, query, on_result, context, diag);
     sonde_err err = heap_call_create(engine, &query->target, &call, diag);
@@ -192,6 +196,7 @@ sonde_err engine_heap_get(struct engine *engine, const struct engine_heap_query 
     call->on_result = on_result;
     call->context = context;
     call->raw = query->raw;
+    call->keep_frames = query->keep_allocator_frames;
     call->require_active = query->require_active;
     call->older_than_ms = query->older_than_ms;
     if (query->name)

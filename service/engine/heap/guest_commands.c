@@ -21,7 +21,7 @@ struct heap *heap_of(struct target *target) {
     heap->target = target;
     heap->last = &heap->calls;
     heap->state.epoch = 1;
-    heap->keep_dumps = HEAP_KEEP_DUMPS;
+    heap->state.keep_dumps = target->engine->heap_dumps;
     heap->keep_bytes = HEAP_KEEP_BYTES;
     char *dir = heap_directory(target);
     sonde_err err = heap_dumps_open(&heap->dumps, dir);
@@ -114,21 +114,21 @@ void heap_send(struct heap *heap, struct heap_call *call) {
 struct search {
     struct job job;
     struct target *target; /* retained */
-    uint64_t mallctl;
-    const char *name;
+    struct found_mallctl found;
 };
 
 static void search(struct job *base) {
     struct search *job = container_of(base, struct search, job);
-    job->mallctl = heap_find_mallctl(base->engine, &job->target->link.process, &job->name);
+    heap_find_mallctl(base->engine, &job->target->link.process, &job->found);
 }
 
 static void on_searched(struct engine *engine, struct job *base) {
     struct search *job = container_of(base, struct search, job);
     struct heap *heap = job->target->heap;
     heap->is_searched = true;
-    heap->mallctl = job->mallctl;
-    heap->mallctl_name = job->mallctl ? job->name : NULL;
+    heap->mallctl = job->found.address;
+    heap->mallctl_name = job->found.address ? job->found.name : NULL;
+    heap->is_stripped = job->found.is_stripped;
     while (heap->unsearched) {
         struct heap_call *call = heap->unsearched;
         heap->unsearched = call->next;

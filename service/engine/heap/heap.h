@@ -43,7 +43,7 @@ struct engine_heap_request {
     uint64_t sample_bytes;
     enum engine_heap_backend backend; /* ACTIVATE: 0 = JEMALLOC if it can sample, else INTERPOSED */
     uint32_t interval_s;              /* ACTIVATE, like the next four; 0 = no periodic dumps */
-    uint32_t keep_dumps;              /* 0 = 100 */
+    uint32_t keep_dumps;              /* 0 = engine_options.heap_dumps */
     uint64_t keep_bytes;              /* 0 = 1 GiB */
     uint32_t lease_ms;                /* 0 = no limit */
     const char *owner;                /* NULL or at most 64 bytes */
@@ -57,7 +57,7 @@ struct engine_heap_state {
     bool gdump, accumulates;
     char note[320], owner[65], last_failure[160];
     int64_t active_since_unix_ns, lease_until_unix_ns; /* 0 = unknown, or no lease */
-    uint32_t interval_s, dumps, dump_failures;
+    uint32_t interval_s, dumps, keep_dumps, dump_failures;
     uint64_t sample_bytes, epoch, dump_bytes;
     uint64_t gdump_skipped; /* dumps dropped by rate limits since activation */
     uint64_t dropped;       /* INTERPOSED: samples that did not fit the tables, since activation */
@@ -83,9 +83,10 @@ SONDE_MUST_USE sonde_err engine_heap(struct engine *engine,
 /* The live heap now, or a periodic dump. */
 struct engine_heap_query {
     struct engine_selector target;
-    const char *name;    /* NULL = now. INVALID_ARGUMENT unless it is NNNNNN.heap */
-    bool raw;            /* return the dump as the allocator wrote it, not a profile */
-    bool require_active; /* now: NOT_ACTIVE if sampling is off */
+    const char *name;           /* NULL = now. INVALID_ARGUMENT unless it is NNNNNN.heap */
+    bool raw;                   /* return the dump as the allocator wrote it, not a profile */
+    bool keep_allocator_frames; /* of the profile */
+    bool require_active;        /* now: NOT_ACTIVE if sampling is off */
     /* Now: only objects of at least this age; 0 = all. INTERPOSED only, otherwise NOT_AVAILABLE. */
     uint64_t older_than_ms;
     bool ended; /* a dump, by name, of a process that has ended; the newest match */
@@ -93,7 +94,7 @@ struct engine_heap_query {
 
 struct engine_heap_result {
     struct sonde_buf text;         /* raw */
-    struct sonde_profile *profile; /* with names, without the allocator's frames at the leaf */
+    struct sonde_profile *profile; /* with names; see keep_allocator_frames */
     int64_t unix_ns;
     uint64_t epoch; /* results of different epochs cannot be compared; 0 = unknown */
 };

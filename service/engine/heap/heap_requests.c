@@ -27,27 +27,43 @@ static void line_to_set(const struct heap *heap, const sonde_guest_v1_HeapAnswer
              answer->symbol[0] ? "" : "LD_PRELOAD=libjemalloc.so.2 ", variable_of(symbol));
 }
 
-/* What Sonde's sampler can do here, or why it cannot. */
+/* What Sonde's sampler can do here. */
 static void explain_ours(const sonde_guest_v1_HeapAnswer *answer, char *text, size_t size) {
-    if (answer->interposed && answer->program_imports == 0)
-        snprintf(text, size,
-                 "; the program itself imports no malloc, so only allocations of its libraries are "
-                 "seen");
-    else if (answer->interposable)
+    if (answer->interposable)
         snprintf(text, size,
                  "; or activate with backend=interposed: Sonde's sampler wraps the malloc of %s "
                  "without a restart and sees allocations made from then on",
                  answer->allocator);
+}
+
+/* A malloc that is part of the program and has no mallctl. */
+static bool explain_own_malloc(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
+    struct engine_heap_state *state = &heap->state;
+    const char *name = heap->target->info.name;
+    if (heap->is_stripped)
+        snprintf(state->note, sizeof state->note,
+                 "%s contains jemalloc, but its symbols were stripped, so Sonde cannot find "
+                 "mallctl; keep them to profile its memory (strip -g removes only debug "
+                 "information)",
+                 name);
     else if (answer->in_program)
-        snprintf(text, size,
-                 "; its malloc is part of the program, so Sonde's sampler cannot wrap it");
+        snprintf(state->note, sizeof state->note,
+                 "%s does not use jemalloc, and its malloc is part of the program, so Sonde's "
+                 "sampler cannot wrap it; link it with jemalloc, or without a malloc",
+                 name);
+    return heap->is_stripped || answer->in_program;
 }
 
 static void explain(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     struct engine_heap_state *state = &heap->state;
     char line[128], ours[224] = "";
     state->note[0] = 0;
-    if (answer->profiling)
+    if (answer->interposed && answer->program_imports == 0)
+        snprintf(state->note, sizeof state->note,
+                 "%s itself imports no malloc, so only allocations of its libraries are seen",
+                 heap->target->info.name);
+    if (answer->interposed || answer->profiling ||
+        (!answer->symbol[0] && explain_own_malloc(heap, answer)))
         return;
     line_to_set(heap, answer, line);
     explain_ours(answer, ours, sizeof ours);
@@ -134,8 +150,8 @@ static sonde_err refuse_second(const struct heap *heap, struct sonde_diag *diag)
         strftime(since, sizeof since, " since %Y-%m-%dT%H:%M:%SZ", &utc);
     const char *who = strcmp(state->owner, "target") == 0 ? "its own configuration" : state->owner;
     return sonde_fail(diag, SONDE_SESSION_BUSY,
-                      "heap profiling of %s is on%s%s%s; switch it off before you switch it on "
-                      "again",
+                      "heap profiling of %s is on%s%s%s; switch it off first (`sonde heap off`, "
+                      "heap_deactivate)",
                       heap->target->info.name, since, who[0] ? ", switched on by " : "", who);
 }
 

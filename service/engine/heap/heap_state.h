@@ -20,7 +20,6 @@
 #define HEAP_ANSWER_NS  30000000000ull
 #define HEAP_GDUMP_NS   500000000ull
 #define HEAP_MAX_CALLS  256u
-#define HEAP_KEEP_DUMPS 100u
 #define HEAP_KEEP_BYTES (1ull << 30)
 #define HEAP_MAX_DUMP   (1ull << 30) /* as text in memory */
 
@@ -39,7 +38,7 @@ struct heap_call {
     engine_on_heap_result *on_result;
     void *context;
     bool is_searched; /* sent with the result of the symbol search */
-    bool raw, require_active;
+    bool raw, require_active, keep_frames;
     uint64_t older_than_ms;
     uint64_t sample_bytes; /* ALLOCS, like the next */
     double probability;
@@ -54,7 +53,6 @@ struct heap {
     struct heap_call *unsearched; /* calls that wait for the symbol search */
     uint32_t call_count, sequence;
     struct heap_dumps dumps;
-    uint32_t keep_dumps;
     uint64_t keep_bytes;
     uint64_t next_dump_ns, lease_ns; /* monotonic; 0 = never */
     uint64_t gdump_ns;               /* when the last one arrived */
@@ -63,6 +61,7 @@ struct heap {
     bool is_searched;         /* whether the program's symbol table was searched for mallctl */
     uint64_t mallctl;         /* its address; 0 = not found */
     const char *mallctl_name; /* static text; NULL = none */
+    bool is_stripped;         /* the program contains a jemalloc, but not its symbols */
     struct alloc_view *table; /* of Sonde's sampler, while it exists */
     struct alloc_base *base;  /* its totals when heap profiling began */
     uint64_t dropped_before;
@@ -125,6 +124,7 @@ struct table_reading {
     struct alloc_base *base;
     const struct process_identity *process; /* of the target */
     uint64_t mean, older_than_ms;
+    bool keep_frames;
     char comment[160];
 };
 void table_reading_init(struct table_reading *reading, const struct heap *heap);
@@ -138,11 +138,12 @@ SONDE_MUST_USE sonde_err table_read_text(const struct table_reading *reading,
                                          struct sonde_buf *text, struct sonde_diag *diag);
 
 /* get_dump.c */
-/* Reads jemalloc's text from fd (borrowed), unchanged or as a profile. process: whose files it
- * names. Worker. */
+/* Reads jemalloc's text from fd (borrowed), unchanged (raw) or as a profile. process: whose files
+ * it names. Worker. */
 SONDE_MUST_USE sonde_err heap_read_dump(struct engine *engine, int fd,
                                         const struct process_identity *process, bool raw,
-                                        struct engine_heap_result *result, struct sonde_diag *diag);
+                                        bool keep_frames, struct engine_heap_result *result,
+                                        struct sonde_diag *diag);
 /* Answers the call with the dump in fd and frees the call. Takes fd; -1 = use the table of Sonde's
  * sampler. */
 void heap_deliver(struct heap_call *call, int fd);

@@ -38,7 +38,7 @@ static void write_state(const struct heap *heap, FILE *file) {
         .since_unix_ns = state->active_since_unix_ns,
         .lease_until_unix_ns = state->lease_until_unix_ns,
         .interval_s = state->interval_s,
-        .keep_dumps = heap->keep_dumps,
+        .keep_dumps = heap->state.keep_dumps,
         .keep_bytes = heap->keep_bytes,
         .epoch = state->epoch,
     };
@@ -74,8 +74,9 @@ void heap_save_state(const struct heap *heap) {
 /* Whether heap profiling was on when the last sonded ended. */
 static bool recall(struct heap *heap) {
     struct engine_heap_state *state = &heap->state;
-    struct heap_saved_state memory = {
-        .keep_dumps = heap->keep_dumps, .keep_bytes = heap->keep_bytes, .epoch = state->epoch};
+    struct heap_saved_state memory = {.keep_dumps = heap->state.keep_dumps,
+                                      .keep_bytes = heap->keep_bytes,
+                                      .epoch = state->epoch};
     char path[4096];
     snprintf(path, sizeof path, "%s/state", heap->dumps.dir ? heap->dumps.dir : "");
     FILE *file = fopen(path, "re");
@@ -87,7 +88,7 @@ static bool recall(struct heap *heap) {
     state->lease_until_unix_ns = memory.lease_until_unix_ns;
     state->interval_s = memory.interval_s;
     state->epoch = memory.epoch;
-    heap->keep_dumps = memory.keep_dumps;
+    heap->state.keep_dumps = memory.keep_dumps;
     heap->keep_bytes = memory.keep_bytes;
     memcpy(state->owner, memory.owner, sizeof state->owner);
     return memory.active;
@@ -171,7 +172,8 @@ void heap_begin_activity(struct heap *heap, const struct heap_call *call) {
     state->dump_failures = 0;
     state->gdump_skipped = 0;
     state->last_failure[0] = 0;
-    heap->keep_dumps = request->keep_dumps ? request->keep_dumps : HEAP_KEEP_DUMPS;
+    state->keep_dumps =
+        request->keep_dumps ? request->keep_dumps : heap->target->engine->heap_dumps;
     heap->keep_bytes = request->keep_bytes ? request->keep_bytes : HEAP_KEEP_BYTES;
     plan(heap);
     heap_save_state(heap);
@@ -259,7 +261,7 @@ static void on_saved(struct engine *engine, struct job *base) {
     if (err && is_wanted)
         count_failure(heap, err, &saving->diag);
     if (!err && is_wanted)
-        heap_dumps_prune(&heap->dumps, heap->keep_dumps, heap->keep_bytes);
+        heap_dumps_prune(&heap->dumps, heap->state.keep_dumps, heap->keep_bytes);
     heap_save_state(heap);
     table_reading_finish(&saving->reading);
     target_release(saving->target);

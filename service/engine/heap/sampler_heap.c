@@ -95,6 +95,7 @@ static sonde_err read_sums(const struct table_reading *reading, struct alloc_sum
 
 static void fill(const struct table_reading *reading, struct sonde_buf *maps,
                  const struct alloc_sums *sums, struct alloc_report *report) {
+    int64_t now = now_unix_ns();
     alloc_report_read_maps(reading->process, maps);
     *report = (struct alloc_report){.view = reading->view,
                                     .sums = sums,
@@ -102,6 +103,9 @@ static void fill(const struct table_reading *reading, struct sonde_buf *maps,
                                     .maps = sonde_buf_slice(maps),
                                     .mean = reading->mean,
                                     .live = true,
+                                    .start_unix_ns = now,
+                                    .end_unix_ns = now,
+                                    .keep_frames = reading->keep_frames,
                                     .comment = reading->comment};
 }
 

@@ -286,9 +286,7 @@ void waits_note(const struct host_stream *stream, char *text, size_t size) {
     text[0] = 0;
     if (!waits || waits->period_ns == 0)
         return;
-    if (waits->state == WAITS_BPF)
-        snprintf(text, size, "waits: BPF, at every switch");
-    else if (waits->state == WAITS_LOOK && waits->has_refused)
+    if (waits->state == WAITS_LOOK && waits->has_refused)
         snprintf(text, size,
                  "waits: without stacks, because the kernel hides them "
                  "(kernel.yama.ptrace_scope=0 or CAP_SYS_PTRACE)");

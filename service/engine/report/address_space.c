@@ -40,6 +40,7 @@ void mapping_release(struct mapping *mapping) {
     symbol_module_release(mapping->module);
     if (mapping->view)
         unwind_views_release(mapping->views, mapping->view);
+    free(mapping->program);
     free(mapping);
 }
 
@@ -50,6 +51,15 @@ struct symbol_module *mapping_module(const struct mapping *mapping) {
 enum symbol_module_kind mapping_kind(const struct mapping *mapping) {
     const struct symbol_module *module = mapping_module(mapping);
     return module ? symbol_module_kind(module) : SYMBOL_MODULE_NONE;
+}
+
+const char *mapping_shown_path(const struct mapping *mapping) {
+    return mapping_module(mapping) && mapping->program ? mapping->program : mapping->path;
+}
+
+const char *mapping_program_name(const struct mapping *mapping) {
+    const char *program = mapping_module(mapping) ? mapping->program : NULL;
+    return program ? strrchr(program, '/') + 1 : NULL;
 }
 
 struct symbol_mapping mapping_as_symbol(const struct mapping *mapping) {

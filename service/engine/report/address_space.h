@@ -35,6 +35,7 @@ struct mapping {
     _Atomic(struct symbol_module *) module;
     uint64_t bias;
     bool has_bias;
+    char *program; /* of the program: its path as users know it, if that differs; or NULL */
     /* Its unwind table in this process, for copied stacks; NULL = none. Written by the same worker;
      * other threads read it when is_opened is set. */
     const struct unwind_view *view;
@@ -61,6 +62,10 @@ bool mapping_is_same(const struct mapping *a, const struct mapping *b);
 /* Before a worker has opened the mapping: NULL and SYMBOL_MODULE_NONE. */
 struct symbol_module *mapping_module(const struct mapping *mapping);
 enum symbol_module_kind mapping_kind(const struct mapping *mapping);
+/* The path that profiles show; "" = anonymous memory. */
+const char *mapping_shown_path(const struct mapping *mapping);
+/* The base name of the program as users know it; NULL if that is the file's own. */
+const char *mapping_program_name(const struct mapping *mapping);
 /* The mapping as service/symbol takes it; borrows the path. */
 struct symbol_mapping mapping_as_symbol(const struct mapping *mapping);
 

@@ -3,13 +3,15 @@
 
 #include "api/profile/timeline.h"
 #include "service/engine/report/report_frames.h"
+#include "service/engine/report/report_spans.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Frames of the kernel and of the process, notes, and the process itself. */
 #define MAX_FRAMES (2 * RING_MAX_DEPTH + 3)
-#define MAX_LABELS 5
+#define MAX_LABELS 6
 
 static const struct sonde_value_type types[ENGINE_MODES][2] = {
     [ENGINE_CPU] = {{"samples", "count"}, {"cpu", "nanoseconds"}},
@@ -19,7 +21,7 @@ static const struct sonde_value_type types[ENGINE_MODES][2] = {
 
 /* String ids of the label keys. */
 struct label_keys {
-    uint32_t thread, tid, pid, label, request;
+    uint32_t thread, tid, pid, label, request, trace_id, span_id;
 };
 
 struct building {
@@ -29,6 +31,7 @@ struct building {
     uint32_t *frame_of_node[REPORT_MAX_PARTS]; /* number of the frame + 1, 0 = not used */
     uint32_t *sample_of[REPORT_MAX_PARTS];     /* of entry: number of the sample */
     struct label_keys keys;
+    struct report_spans spans[REPORT_MAX_PARTS];
 };
 
 void report_input_finish(struct report_input *input) {
@@ -89,7 +92,36 @@ static sonde_err intern_keys(struct building *building) {
         err = intern(building, "pid", &keys->pid);
     if (!err)
         err = intern(building, "label", &keys->label);
+    if (!err)
+        err = intern(building, "trace_id", &keys->trace_id);
+    if (!err)
+        err = intern(building, "span_id", &keys->span_id);
     return err ? err : intern(building, "request", &keys->request);
+}
+
+static sonde_err add_hex(struct building *building, const uint8_t *id, size_t len, uint32_t key,
+                         struct sonde_label *label) {
+    char text[33];
+    for (size_t i = 0; i < len; i++)
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    label->key = key;
+    return intern(building, text, &label->str);
+}
+
+/* A span, or the number that the program gave. */
+static sonde_err add_request(struct building *building, uint32_t part, uint64_t request,
+                             struct sonde_label *labels, uint32_t *count) {
+    const struct stack_span *span = report_spans_find(&building->spans[part], request);
+    if (!span) {
+        labels[(*count)++] =
+            (struct sonde_label){.key = building->keys.request, .num = (int64_t)request};
+        return SONDE_OK;
+    }
+    sonde_err err = add_hex(building, span->trace_id, sizeof span->trace_id,
+                            building->keys.trace_id, &labels[(*count)++]);
+    return err ? err
+               : add_hex(building, span->span_id, sizeof span->span_id, building->keys.span_id,
+                         &labels[(*count)++]);
 }
 
 static sonde_err add_labels(struct building *building, uint32_t part, const struct count_key *key,
@@ -110,9 +142,8 @@ static sonde_err add_labels(struct building *building, uint32_t part, const stru
         labels[*count].key = building->keys.label;
         err = intern(building, label->text, &labels[(*count)++].str);
     }
-    if (key->request != 0)
-        labels[(*count)++] =
-            (struct sonde_label){.key = building->keys.request, .num = (int64_t)key->request};
+    if (key->request != 0 && !err)
+        err = add_request(building, part, key->request, labels, count);
     return err;
 }
 
@@ -160,6 +191,18 @@ static sonde_err add_shortfalls(struct building *building) {
     return err;
 }
 
+static sonde_err add_advice(struct building *building) {
+    sonde_err err = building->frames.advice.failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
+    char comment[PROGRAM_ADVICE + sizeof "names: "];
+    for (const char *at = building->frames.advice.data; at && *at && !err;) {
+        size_t len = strcspn(at, "\n");
+        snprintf(comment, sizeof comment, "names: %.*s", (int)len, at);
+        err = sonde_profile_add_comment(building->profile, comment);
+        at += len + 1;
+    }
+    return err;
+}
+
 static void set_info(const struct report_input *input, struct sonde_profile *profile) {
     struct sonde_profile_info info = {
         .period_type = types[input->metadata.mode][1],
@@ -180,6 +223,9 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
         err = report_frames_locate(&building->frames, input->no_symbols ? NULL : symbols,
                                    building->profile);
     for (uint32_t i = 0; i < input->part_count && !err; i++)
+        err = report_spans_init(&building->spans[i], input->parts[i].stacks,
+                                input->parts[i].span_count);
+    for (uint32_t i = 0; i < input->part_count && !err; i++)
         err = add_samples(building, i);
     if (!err && input->has_timeline)
         err = report_add_timeline(input, building->sample_of, building->profile);
@@ -187,6 +233,8 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
         err = report_add_comments(input, building->profile);
     if (!err && building->frames.shortfalls.len > 0)
         err = add_shortfalls(building);
+    if (!err)
+        err = add_advice(building);
     set_info(input, building->profile);
     return err;
 }
@@ -201,12 +249,14 @@ sonde_err report_build(const struct report_input *input, struct symbol_store *sy
         free(building.frame_of_node[i]);
     for (uint32_t i = 0; i < input->part_count; i++)
         free(building.sample_of[i]);
+    for (uint32_t i = 0; i < input->part_count; i++)
+        report_spans_finish(&building.spans[i]);
     if (err) {
         sonde_profile_destroy(building.profile);
         building.profile = NULL;
         err = sonde_fail(diag, err,
                          err == SONDE_TOO_LARGE
-                             ? "the profile is over its memory bound; capture for a "
+                             ? "the profile needs more than the limit of 512 MiB; capture for a "
                                "shorter time or at a lower rate"
                              : "the profile could not be built: out of memory");
     }

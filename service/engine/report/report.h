@@ -23,6 +23,7 @@
 struct report_part {
     struct stacks *stacks; /* retained */
     struct counts counts;
+    uint32_t span_count; /* of the stacks' spans, when the report was started */
 };
 
 struct report_input {
@@ -35,6 +36,7 @@ struct report_input {
     char target_name[64], clock[24], clock_note[CLOCK_NOTE_BYTES], budget_note[192]; /* "" = none */
     pid_t pid;
     uint32_t frequency_hz;
+    uint64_t max_samples; /* the capture's limit; 0 = none */
     uint64_t cut_stacks[STACK_ENDS];
     uint64_t forgotten;        /* samples of generations that are no longer known */
     uint32_t ignored_mappings; /* of the newest generation, beyond SPACE_MAX_MAPPINGS */

@@ -6,13 +6,14 @@
 
 #define MAX_LINES      64u   /* functions inlined at one address */
 #define MAX_SHORTFALLS 4096u /* bytes; the last module's text may go beyond them */
+#define MAX_ADVICE     (4 * PROGRAM_ADVICE)
 
 /* A mapping and its entry in the profile. */
 struct located_mapping {
     struct mapping *mapping;
     struct sonde_mapping entry;
     uint32_t id;
-    bool is_main;
+    bool is_main, lacks_names;
 };
 
 struct locating {
@@ -24,6 +25,7 @@ struct locating {
     uint32_t query_count;
     struct located_mapping *mappings;
     uint32_t mapping_count;
+    bool has_jit_names;
 };
 
 void report_frames_init(struct report_frames *frames) {
@@ -35,6 +37,7 @@ void report_frames_finish(struct report_frames *frames) {
     free(frames->items);
     hash_index_finish(&frames->index);
     sonde_buf_finish(&frames->shortfalls);
+    sonde_buf_finish(&frames->advice);
     memset(frames, 0, sizeof *frames);
 }
 
@@ -120,6 +123,7 @@ static void add_query(struct locating *locating, struct report_frame *frame) {
     locating->queries[locating->query_count++] = (struct symbol_query){
         .module = module,
         .vaddr = address_of(frame) - frame->mapping->bias,
+        .module_name = mapping_program_name(frame->mapping),
     };
     frame->query = locating->query_count;
 }
@@ -193,8 +197,11 @@ static void mark_answers(struct locating *locating) {
         const struct report_frame *frame = &locating->frames->items[i];
         const struct symbol_answer *answer = answer_of(locating, frame);
         struct located_mapping *mapping = located(locating, frame->mapping);
+        if (mapping && frame->query && answer->frame_count == 0)
+            mapping->lacks_names = true;
         if (!mapping || answer->frame_count == 0)
             continue;
+        locating->has_jit_names |= symbol_module_is_memory(mapping_module(frame->mapping));
         struct sonde_mapping *entry = &mapping->entry;
         entry->has_functions = true;
         entry->has_filenames |= answer->frames[0].file[0] != 0;
@@ -212,7 +219,7 @@ static sonde_err intern(struct sonde_profile *profile, const char *text, uint32_
 static const char *path_of(const struct mapping *mapping) {
     const struct symbol_module *module = mapping_module(mapping);
     if (mapping->path[0])
-        return mapping->path;
+        return mapping_shown_path(mapping);
     /* anonymous memory; if a program has copied itself there, the module is the program */
     return module && !symbol_module_is_memory(module) ? symbol_module_path(module) : "[anon]";
 }
@@ -229,6 +236,11 @@ static sonde_err add_mapping(struct locating *locating, struct located_mapping *
     return sonde_profile_add_mapping(locating->profile, entry, &mapping->id);
 }
 
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 /* Explains for each module without a line table why it has none, if it could have one. Mappings of
  * the same module are adjacent. */
 static void describe_shortfalls(struct locating *locating) {
@@ -242,14 +254,40 @@ static void describe_shortfalls(struct locating *locating) {
         last = module;
         if (!lacks)
             continue;
-        const char *path = path_of(locating->mappings[i].mapping), *slash = strrchr(path, '/');
-        const char *name = slash ? slash + 1 : path;
+        const char *name = base_name(path_of(locating->mappings[i].mapping));
         if (symbol_module_is_converting(module))
             sonde_buf_printf(text, "%s%s: line numbers are being prepared; capture again",
                              text->len ? "; " : "", name);
         else if (symbol_module_failure(module, sentence))
             sonde_buf_printf(text, "%s%s: no line numbers: %s", text->len ? "; " : "", name,
                              sentence);
+    }
+}
+
+/* Adds a line unless it is there or there are enough. */
+static void add_advice(struct sonde_buf *lines, const char *text) {
+    if (!text[0] || lines->len + PROGRAM_ADVICE > MAX_ADVICE ||
+        (lines->len && strstr(lines->data, text)))
+        return;
+    sonde_buf_printf(lines, "%s\n", text);
+}
+
+/* Code of a runtime that was not started for profilers, and stripped files. The program's first. */
+static void advise(struct locating *locating, bool about_programs) {
+    char text[PROGRAM_ADVICE];
+    for (uint32_t i = 0; i < locating->mapping_count && locating->queries; i++) {
+        const struct located_mapping *mapping = &locating->mappings[i];
+        struct symbol_module *module = mapping_module(mapping->mapping);
+        const char *name = base_name(path_of(mapping->mapping));
+        enum program_kind kind = program_kind_of_runtime(name);
+        if (!module || mapping->is_main != about_programs)
+            continue;
+        if (mapping->is_main && kind != PROGRAM_OTHER) {
+            program_advice(locating->has_jit_names ? PROGRAM_OTHER : kind, name, NULL, text);
+            add_advice(&locating->frames->advice, text);
+        } else if (mapping->lacks_names && symbol_module_advice(module, name, text)) {
+            add_advice(&locating->frames->advice, text);
+        }
     }
 }
 
@@ -272,6 +310,8 @@ static sonde_err add_mappings(struct locating *locating) {
     }
     mark_answers(locating);
     describe_shortfalls(locating);
+    advise(locating, true);
+    advise(locating, false);
     sort_mappings(locating, by_place);
     for (uint32_t i = 0; i < locating->mapping_count && !err; i++)
         err = add_mapping(locating, &locating->mappings[i]);

@@ -20,6 +20,7 @@ struct report_frames {
     uint32_t count, capacity;
     struct hash_index index;     /* of items */
     struct sonde_buf shortfalls; /* which modules lack line numbers, and why; empty = none does */
+    struct sonde_buf advice;     /* what would name functions without names, a line each */
 };
 
 void report_frames_init(struct report_frames *frames);

@@ -4,6 +4,7 @@
  * scripts can read them. */
 #include "service/engine/report/report.h"
 
+#include "api/clock_name.h"
 #include "api/profile/timeline.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void add_drops(const struct report_input *input, struct sonde_buf *text) 
         sonde_buf_puts(text, "none");
 }
 
-/* Number of stacks that end before the root, by reason. */
+/* Number of stacks that end before the root, by reason; no comment if there are none. */
 static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
     static const char *const reasons[STACK_ENDS] = {
         [STACK_END_NO_TABLE] = "no unwind table",
@@ -34,17 +35,14 @@ static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
         [STACK_END_GONE] = "process ended",
         [STACK_END_NO_TABLE_YET] = "unwind table not loaded yet",
     };
-    bool is_first = true;
-    sonde_buf_puts(text, "cut stacks: ");
+    const char *separator = "cut stacks: ";
     for (int i = 0; i < STACK_ENDS; i++) {
         if (!reasons[i] || input->cut_stacks[i] == 0)
             continue;
-        sonde_buf_printf(text, "%s%s %llu", is_first ? "" : ", ", reasons[i],
+        sonde_buf_printf(text, "%s%s %llu", separator, reasons[i],
                          (unsigned long long)input->cut_stacks[i]);
-        is_first = false;
+        separator = ", ";
     }
-    if (is_first)
-        sonde_buf_puts(text, "none");
 }
 
 /* Code that has no names because the process maps too much. */
@@ -77,12 +75,10 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
                          100 * sampled_s / target_s, sampled_s, target_s);
 }
 
-static void add_guest_cost(const struct report_input *input, struct sonde_buf *text) {
+static void add_cost(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
-    bool is_outside = strncmp(input->clock, "perf-", 5) == 0;
-    is_outside &= strcmp(input->clock, "perf-sigtrap") != 0;
-    sonde_buf_printf(text, "sampler cpu %s: %.3f ms", is_outside ? "in sonded" : "in the target",
-                     (double)metadata->guest_cpu_ns / 1e6);
+    sonde_buf_printf(text, "cost: %.3f ms of CPU time in %s", (double)metadata->guest_cpu_ns / 1e6,
+                     sonde_clock_is_outside(input->clock) ? "sonded" : "the target");
     if (metadata->target_cpu_ns >
         metadata->guest_cpu_ns) /* for an idle target, the share would be meaningless */
         sonde_buf_printf(text, " (%.2f %%)",
@@ -97,8 +93,15 @@ static void add_target(const struct report_input *input, struct sonde_buf *text)
         sonde_buf_puts(text, ", ended during the capture");
 }
 
+static void add_source(const struct report_input *input, struct sonde_buf *text) {
+    bool is_outside = sonde_clock_is_outside(input->clock);
+    if (input->clock[0])
+        sonde_buf_printf(text, "sampled: from %s", is_outside ? "outside" : "inside the process");
+}
+
 static void add_clock(const struct report_input *input, struct sonde_buf *text) {
-    sonde_buf_printf(text, "clock: %s", input->clock[0] ? input->clock : "none");
+    if (!sonde_clock_is_best(input->clock))
+        sonde_buf_printf(text, "clock: %s", input->clock[0] ? input->clock : "none");
 }
 
 static void add_note(const struct report_input *input, struct sonde_buf *text) {
@@ -108,6 +111,15 @@ static void add_note(const struct report_input *input, struct sonde_buf *text) {
 
 static void add_rate(const struct report_input *input, struct sonde_buf *text) {
     sonde_buf_printf(text, "rate: %u Hz", input->frequency_hz);
+}
+
+/* A capture of the first N samples ends before its time. */
+static void add_limit(const struct report_input *input, struct sonde_buf *text) {
+    const struct engine_metadata *metadata = &input->metadata;
+    if (input->max_samples && metadata->samples >= input->max_samples)
+        sonde_buf_printf(text, "ended early: after %.3f s, at the limit of %llu samples (n)",
+                         (double)(metadata->end_unix_ns - metadata->start_unix_ns) / 1e9,
+                         (unsigned long long)input->max_samples);
 }
 
 static void add_mode(const struct report_input *input, struct sonde_buf *text) {
@@ -130,14 +142,16 @@ static void add_time_bins(const struct report_input *input, struct sonde_buf *te
 }
 
 static void add_truncated(const struct report_input *input, struct sonde_buf *text) {
-    sonde_buf_printf(text, "truncated stacks: %llu", (unsigned long long)input->metadata.truncated);
+    if (input->metadata.truncated)
+        sonde_buf_printf(text, "truncated stacks: %llu",
+                         (unsigned long long)input->metadata.truncated);
 }
 
 sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {
     static void (*const rows[])(const struct report_input *, struct sonde_buf *) = {
-        add_target,   add_mode,       add_clock,     add_note, add_rate,
-        add_budget,   add_drops,      add_truncated, add_cuts, add_unmapped,
-        add_coverage, add_guest_cost, add_time_bins,
+        add_target, add_mode,     add_source,   add_clock, add_note,
+        add_rate,   add_limit,    add_budget,   add_drops, add_truncated,
+        add_cuts,   add_unmapped, add_coverage, add_cost,  add_time_bins,
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sonde_buf text = {0};

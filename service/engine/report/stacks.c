@@ -70,6 +70,7 @@ struct stacks *stacks_create(uint32_t node_limit) {
     hash_index_init(&stacks->thread_index);
     hash_index_init(&stacks->process_index);
     hash_index_init(&stacks->mapping_index);
+    hash_index_init(&stacks->span_index);
     if (node_limit == 0 || node_limit > STACKS_MAX_NODES)
         node_limit = STACKS_MAX_NODES;
     bool ok = add_zeroth(&stacks->nodes, sizeof(struct stack_node), node_limit) &&
@@ -77,6 +78,7 @@ struct stacks *stacks_create(uint32_t node_limit) {
               add_zeroth(&stacks->mappings, sizeof(struct mapping *), STACKS_MAX_MAPPINGS) &&
               add_zeroth(&stacks->labels, sizeof(struct stack_label), STACKS_MAX_LABELS) &&
               add_zeroth(&stacks->processes, sizeof(struct stack_process), STACKS_MAX_PROCESSES) &&
+              add_zeroth(&stacks->spans, sizeof(struct stack_span), STACKS_MAX_SPANS) &&
               hash_index_reserve(&stacks->node_index, 2048);
     if (!ok) {
         stacks_release(stacks);
@@ -100,10 +102,12 @@ void stacks_release(struct stacks *stacks) {
     stable_vector_finish(&stacks->mappings);
     stable_vector_finish(&stacks->labels);
     stable_vector_finish(&stacks->processes);
+    stable_vector_finish(&stacks->spans);
     hash_index_finish(&stacks->node_index);
     hash_index_finish(&stacks->thread_index);
     hash_index_finish(&stacks->process_index);
     hash_index_finish(&stacks->mapping_index);
+    hash_index_finish(&stacks->span_index);
     free(stacks);
 }
 
@@ -203,6 +207,22 @@ uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *
     memcpy(label->text, text, strnlen(text, sizeof label->text - 1));
     stacks->label_of[guest_id] = (uint16_t)id;
     return id;
+}
+
+void stacks_add_span(struct stacks *stacks, const struct ring_span *span) {
+    struct hash_index *index = &stacks->span_index;
+    uint32_t hash = hash_index_words(index, span->request, 0), id;
+    struct hash_probe probe = hash_probe(hash);
+    while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE)
+        if (((struct stack_span *)stable_vector_at(&stacks->spans, id))->request == span->request)
+            return;
+    struct stack_span *added = span->request ? stable_vector_add(&stacks->spans, &id) : NULL;
+    if (!added)
+        return;
+    added->request = span->request;
+    memcpy(added->trace_id, span->trace_id, sizeof added->trace_id);
+    memcpy(added->span_id, span->span_id, sizeof added->span_id);
+    (void)hash_index_add(index, hash, id); /* out of memory: the span may be added twice */
 }
 
 uint32_t stacks_add_note(struct stacks *stacks, uint32_t parent, enum stack_note note) {

@@ -22,6 +22,7 @@
 #define STACKS_MAX_MAPPINGS  (1u << 16)
 #define STACKS_MAX_LABELS    4096u
 #define STACKS_MAX_PROCESSES 4096u
+#define STACKS_MAX_SPANS     65536u
 #define STACKS_FULL          UINT32_MAX
 #define STACKS_NOTE          UINT32_MAX       /* instead of a mapping: pc is an enum stack_note */
 #define STACKS_PROCESS       (UINT32_MAX - 1) /* likewise: pc is a number in `processes` */
@@ -84,11 +85,17 @@ struct stack_label {
     char text[68];
 };
 
+struct stack_span {
+    uint64_t request; /* of the samples' keys */
+    uint8_t trace_id[16], span_id[8];
+};
+
 struct stacks {
     _Atomic uint32_t refs;
     uint32_t serial;
-    struct stable_vector nodes, threads, mappings, labels, processes; /* item 0 means "none" */
-    struct hash_index node_index, thread_index, process_index, mapping_index;
+    /* Item 0 means "none". */
+    struct stable_vector nodes, threads, mappings, labels, processes, spans;
+    struct hash_index node_index, thread_index, process_index, mapping_index, span_index;
     uint16_t label_of[STACKS_MAX_LABELS]; /* the guest's label id -> number, 0 = none */
 };
 
@@ -107,6 +114,8 @@ uint32_t stacks_add_process(struct stacks *stacks, const char *text);
 uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping);
 /* The first text of a label id is final. */
 uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *text);
+/* Keeps what a request number stands for. Spans beyond STACKS_MAX_SPANS stay numbers. */
+void stacks_add_span(struct stacks *stacks, const struct ring_span *span);
 
 /* The stack of a sample, with notes where it was cut or where frames were left out. Its outermost
  * frame is below `parent`: the node of a process, or 0. */

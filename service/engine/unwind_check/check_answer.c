@@ -128,7 +128,7 @@ static void name(struct check_run *run, struct engine_unwind_difference *differe
     difference->function = difference->module = "";
     if (!module || !region->mapping->has_bias)
         return;
-    struct symbol_query query = {module, key - region->mapping->bias};
+    struct symbol_query query = {.module = module, .vaddr = key - region->mapping->bias};
     struct symbol_answer answer = {0};
     struct symbol_frame unnamed;
     const struct symbol_frame *frames;

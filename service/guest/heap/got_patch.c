@@ -50,6 +50,7 @@ static struct got_patch_info result;
 static bool is_found;
 static uint64_t real[MAX_NAMES];         /* the function that each wrapper replaces; 0 = none */
 static uint64_t allocator_low, libc_low; /* text_low of these objects */
+static uint64_t allocator_high;
 static unsigned long long last_adds, last_subs;
 
 /* ---- One word ---- */
@@ -270,6 +271,7 @@ static int on_search(struct dl_phdr_info *info, size_t size, void *context) {
         return 0;
     if (!allocator_low && find_function(&object, "malloc")) {
         allocator_low = object.text_low;
+        allocator_high = object.text_high;
         name_allocator(info->dlpi_name);
         result.refusal = is_program ? GOT_PATCH_IN_PROGRAM : GOT_PATCH_POSSIBLE;
     }
@@ -288,6 +290,12 @@ const struct got_patch_info *got_patch_find(void) {
     result.refusal = GOT_PATCH_NO_MALLOC;
     dl_iterate_phdr(on_search, &seen);
     return &result;
+}
+
+bool got_patch_defines_malloc(const void *function) {
+    uint64_t address = (uint64_t)function;
+    (void)got_patch_find();
+    return address >= allocator_low && address < allocator_high;
 }
 
 /* ---- A pass ---- */

@@ -39,6 +39,8 @@ struct got_patch_info {
 
 /* Looks for malloc at the first call. The result is static; got_patch_apply updates it. */
 const struct got_patch_info *got_patch_find(void);
+/* Whether the object that defines malloc contains this function. */
+bool got_patch_defines_malloc(const void *function);
 /* Installs the wrappers, or restores the real functions. False: some libraries were being loaded
  * and were left out, so call again. */
 bool got_patch_apply(bool install);

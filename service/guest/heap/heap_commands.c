@@ -3,6 +3,7 @@
 
 #include "service/guest/heap/alloc_backtrace.h"
 #include "service/guest/heap/gdump.h"
+#include "service/guest/heap/jemalloc_hooks.h"
 #include "service/guest/heap/mallctl.h"
 #include "service/guest/heap/sampler.h"
 #include "service/guest/heap/sampler_control.h"
@@ -192,6 +193,7 @@ static void describe(sonde_guest_v1_HeapAnswer *answer) {
     answer->program_imports = patch->program_words;
     answer->interposed = is_sampler_on();
     answer->table = sampler_control_table();
+    answer->alloc_hooks = jemalloc_hooks_are_on();
     answer->start_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC);
     if (!answer->interposed)
         return;
@@ -288,7 +290,8 @@ void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_kn
         (void)mallctl_set_bool("thread.prof.active", false); /* never sample the control thread */
     }
     answer.was_active |= is_sampler_on();
-    answer.interposable = (has_jemalloc || command->searched) && sampler_control_is_possible();
+    answer.interposable =
+        (has_jemalloc || command->searched) && sampler_control_is_possible(SAMPLER_USE_HEAP);
     int fd = has_jemalloc || command->searched ? execute(command, &answer) : -1;
     bool is_waiting = sampler_control_is_pending();
     if (is_waiting && maps_are_known)

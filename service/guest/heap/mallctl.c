@@ -39,8 +39,16 @@ const char *mallctl_symbol(void) {
     return symbol;
 }
 
+const void *mallctl_address(void) {
+    return (const void *)control;
+}
+
 static int call(const char *name, void *old, size_t *old_bytes, void *value, size_t bytes) {
     return control ? control(name, old, old_bytes, value, bytes) : ENOSYS;
+}
+
+bool mallctl_has(const char *name) {
+    return call(name, NULL, NULL, NULL, 0) == EINVAL;
 }
 
 int mallctl_get_bool(const char *name, bool *value) {
@@ -73,4 +81,13 @@ int mallctl_swap(const char *name, void *value, void **old) {
 int mallctl_get_pointer(const char *name, void **value) {
     size_t bytes = sizeof *value;
     return call(name, value, &bytes, NULL, 0);
+}
+
+int mallctl_set_pointer(const char *name, void *value) {
+    return call(name, NULL, NULL, &value, sizeof value);
+}
+
+int mallctl_exchange(const char *name, const void *value, size_t bytes, void **result) {
+    size_t result_bytes = sizeof *result;
+    return call(name, result, &result_bytes, (void *)value, bytes);
 }

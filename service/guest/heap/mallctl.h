@@ -15,6 +15,10 @@
 bool mallctl_find(uint64_t address);
 /* How it was found: "mallctl", "je_mallctl", "_rjem_mallctl" or "symbol table"; "" = not found. */
 const char *mallctl_symbol(void);
+/* The function itself; NULL = not found. */
+const void *mallctl_address(void);
+/* Whether the allocator has this name, which cannot be called without arguments. */
+bool mallctl_has(const char *name);
 
 /* Each returns 0 or an errno: ENOSYS without jemalloc, ENOENT for a name that does not exist or
  * needs prof:true. */
@@ -26,5 +30,8 @@ int mallctl_set_text(const char *name, const char *value);
 int mallctl_get_pointer(const char *name, void **value);
 /* Sets a pointer and returns the previous one in *old. */
 int mallctl_swap(const char *name, void *value, void **old);
+int mallctl_set_pointer(const char *name, void *value);
+/* Passes a struct and returns a pointer in *result. */
+int mallctl_exchange(const char *name, const void *value, size_t bytes, void **result);
 
 #endif

@@ -2,7 +2,11 @@
  *
  * A thread that uses the sample table first increments one of a few counters, chosen by its
  * address, and then checks that the sampler is enabled. So once the sampler is disabled and all
- * counters are 0, no thread uses the table and none will. */
+ * counters are 0, no thread uses the table and none will.
+ *
+ * Tracers can attach to two probes (USDT), which are one nop each otherwise, with the names and
+ * arguments of OpenTelemetry's eBPF profiler: otel_memory:alloc(block, bytes, weighted bytes) for a
+ * sampled allocation, and otel_memory:free(block) when such a block is freed. */
 #include "service/guest/heap/sampler.h"
 
 #include "service/guest/heap/alloc_backtrace.h"
@@ -12,6 +16,7 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/sdt.h>
 #include <time.h>
 
 #define COUNTERS 64u
@@ -137,7 +142,9 @@ note(const void *block, uint64_t bytes, const struct sampler_choice *choice, con
                             .tid = sampler_thread.tid};
     if (!sample.stack)
         return;
-    sample_table_count(sample.stack, choice->objects, choice->objects * (double)bytes);
+    double weighted_bytes = choice->objects * (double)bytes;
+    sample_table_count(sample.stack, choice->objects, weighted_bytes);
+    DTRACE_PROBE3(otel_memory, alloc, block, bytes, (uint64_t)weighted_bytes);
     if (choice->live)
         sample_table_put(block, &sample);
 }
@@ -166,6 +173,8 @@ bool sampler_forget(const void *block, struct sample *sample) {
         return false;
     bool found = sample_table_take(block, sample);
     leave(counter);
+    if (found)
+        DTRACE_PROBE1(otel_memory, free, block);
     return found;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/sampler_control.h"
 
+#include "service/guest/heap/jemalloc_hooks.h"
 #include "service/guest/heap/sampler.h"
 #include "service/guest/signal/handler_state.h"
 
@@ -15,8 +16,9 @@ static bool is_patched, is_open, is_patch_due;
 static uint32_t table_number;
 static int64_t look_ns;
 
-bool sampler_control_is_possible(void) {
-    return got_patch_find()->refusal == GOT_PATCH_POSSIBLE;
+bool sampler_control_is_possible(enum sampler_use use) {
+    return got_patch_find()->refusal == GOT_PATCH_POSSIBLE ||
+           (use == SAMPLER_USE_ALLOCS && jemalloc_hooks_are_possible());
 }
 
 bool sampler_control_is_wanted(enum sampler_use use) {
@@ -75,8 +77,28 @@ static bool wait_for_quiescence(void) {
     return sampler_is_quiescent();
 }
 
-static int prepare(void) {
-    if (!sampler_control_is_possible())
+/* jemalloc's hooks slow down every call, so they are installed only while a window is open. */
+static int switch_hooks(void) {
+    bool wants = sampler_control_is_wanted(SAMPLER_USE_ALLOCS) && sampler_control_table() != 0;
+    if (wants == jemalloc_hooks_are_on() || (wants && !jemalloc_hooks_are_possible()))
+        return 0;
+    return jemalloc_hooks_switch(wants);
+}
+
+/* Patches the imports of a malloc outside of the program. */
+static int patch_imports(void) {
+    if (!sampler_control_is_possible(SAMPLER_USE_HEAP))
+        return 0;
+    patch(true);
+    is_patched = got_patch_find()->words > 0 || is_patch_due;
+    if (is_patched || jemalloc_hooks_are_possible())
+        return 0;
+    sample_table_close(); /* mprotect failed for every word */
+    return got_patch_find()->os_error ? got_patch_find()->os_error : ENOTSUP;
+}
+
+static int prepare(enum sampler_use use) {
+    if (!sampler_control_is_possible(use))
         return ENOTSUP;
     if (sampler_control_table() && !wait_for_quiescence())
         return EBUSY;
@@ -85,24 +107,20 @@ static int prepare(void) {
     if (error)
         return error;
     table_number++;
-    patch(true);
-    is_patched = got_patch_find()->words > 0 || is_patch_due;
-    if (is_patched)
-        return 0;
-    sample_table_close(); /* mprotect failed for every word */
-    return got_patch_find()->os_error ? got_patch_find()->os_error : ENOTSUP;
+    return patch_imports();
 }
 
 /* ---- Stopping ---- */
 
 static void free_unused_table(void) {
-    if (!is_open && !is_patched && sampler_control_table() && sampler_is_quiescent())
+    if (!is_any_wanted() && sampler_control_table() && sampler_is_quiescent())
         sample_table_close();
 }
 
 static void switch_off(void) {
     sampler_disable();
     is_open = false;
+    (void)switch_hooks();
     if (is_patched)
         patch(false);
     is_patched = false;
@@ -117,11 +135,16 @@ int sampler_control_set_rate(enum sampler_use use, const struct sampler_rate *ra
     if (!is_any_wanted() && was_wanted)
         switch_off();
     else if (is_any_wanted() && !was_wanted)
-        error = prepare();
+        error = prepare(use);
     else if (is_open)
         error = sampler_control_start();
-    if (error)
+    if (!error)
+        error = switch_hooks();
+    if (error) {
         rates[use] = before;
+        if (!is_any_wanted())
+            switch_off();
+    }
     if (is_open && was_live && !sampler_control_is_wanted(SAMPLER_USE_HEAP))
         sample_table_forget_live();
     return error;
@@ -147,6 +170,7 @@ int sampler_control_table_fd(void) {
 }
 
 int sampler_control_tick(int64_t now_ns) {
+    (void)switch_hooks(); /* in the child of a fork, those of the parent are still installed */
     if (!is_patched && !is_patch_due && !sampler_control_table())
         return -1;
     if (now_ns < look_ns)

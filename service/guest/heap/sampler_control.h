@@ -5,6 +5,9 @@
  *     first use ──▶ table made, imports patched ──start──▶ sampling ──last use ends──▶ disabled,
  *     imports restored ──quiescent──▶ table freed
  *
+ * A jemalloc that is linked into the program cannot be patched, so windows also use its hooks
+ * (jemalloc_hooks.h). Heap profiling does not: it lasts too long for what hooks cost.
+ *
  * Between the first request and sampler_control_start the caller waits for the unwind tables. Both
  * uses share one sampler, which runs at the denser of the two rates. Control thread only. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_SAMPLER_CONTROL_H
@@ -21,8 +24,8 @@ struct sampler_rate {
 
 enum sampler_use { SAMPLER_USE_HEAP, SAMPLER_USE_ALLOCS, SAMPLER_USES };
 
-/* Whether this process's malloc can be replaced. */
-bool sampler_control_is_possible(void);
+/* Whether imports of malloc can be patched or, for windows, jemalloc has hooks. */
+bool sampler_control_is_possible(enum sampler_use use);
 /* Begins, changes or (both fields 0) ends a use. Live blocks are remembered while SAMPLER_USE_HEAP
  * is on. 0 or an errno: ENOTSUP, EBUSY (a thread is stopped inside the sampler), ENOMEM; after an
  * error the use is as it was before. */

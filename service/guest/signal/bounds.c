@@ -13,12 +13,6 @@ static bool holds(struct walk_stack stack, uint64_t address) {
     return address >= stack.low && address < stack.high;
 }
 
-static uint64_t thread_descriptor(void) {
-    uint64_t descriptor;
-    __asm__("movq %%fs:0, %0" : "=r"(descriptor));
-    return descriptor;
-}
-
 /* Page 0 would be a NULL set, which the kernel does not read. */
 static bool is_page_readable(uint64_t page) {
     return page && raw_call(SYS_rt_sigprocmask, -1, (long)page, 0, 8, 0) != -EFAULT;
@@ -68,7 +62,7 @@ static bool find_registered(uint64_t sp, struct walk_stack *stack) {
  * descriptor of the thread that made it. Then this is that thread's stack, which can be read as
  * safely, and the clone's own stack is treated as unknown. */
 static void find_own(struct sampled_thread *thread) {
-    uint64_t descriptor = thread_descriptor(), top = handler_state.main_stack.high;
+    uint64_t descriptor = handler_thread_descriptor(), top = handler_state.main_stack.high;
     struct walk_stack area = area_of(descriptor);
     if (thread->tid == handler_state.pid && top > MAIN_SPAN)
         thread->stack = (struct walk_stack){top - MAIN_SPAN, top};
@@ -103,7 +97,7 @@ static bool are_pages_readable(uint64_t low, uint64_t high) {
 
 static void find_own_for_call(uint64_t sp, struct walk_stack *own) {
     uint64_t top = handler_state.main_stack.high, page = sp & ~(PAGE - 1);
-    uint64_t descriptor = thread_descriptor();
+    uint64_t descriptor = handler_thread_descriptor();
     if (top > MAIN_SPAN && sp < top && sp >= top - MAIN_SPAN)
         *own = (struct walk_stack){top - MAIN_SPAN, top};
     else if (are_pages_readable(page, own->high ? own->low : descriptor))

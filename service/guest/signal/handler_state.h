@@ -129,6 +129,7 @@ struct handler_state {
     _Atomic uint32_t missed;     /* 1: there was one */
     _Atomic bool uses_labels;    /* the program has labelled a thread or a request */
     int timer_signal;            /* 0 = not chosen yet */
+    int64_t otel_offset;         /* otel_context.h; 0 = spans are not read */
     _Atomic uint32_t process_handlers; /* handlers of the process-wide clock that run now */
     _Atomic uint64_t process_last_ns;
     _Atomic uint16_t *thread_by_tid; /* index in threads + 1, 0 = none; HANDLER_TIDS entries */
@@ -148,6 +149,14 @@ struct thread_tags {
     uint32_t label;   /* id, 0 = none */
 };
 extern __thread struct thread_tags thread_tags __attribute__((tls_model("initial-exec")));
+
+/* The address of the calling thread's descriptor. Static thread-local storage lies directly below
+ * it. */
+static inline uint64_t handler_thread_descriptor(void) {
+    uint64_t descriptor;
+    __asm__("movq %%fs:0, %0" : "=r"(descriptor));
+    return descriptor;
+}
 
 /* From the high bits down: 24 bits secret, 24 bits incarnation, 16 bits index of the thread. */
 static inline uint64_t handler_cookie(uint32_t incarnation, uint32_t index) {

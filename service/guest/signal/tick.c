@@ -19,6 +19,7 @@
 #include "service/guest/signal/chain.h"
 #include "service/guest/signal/period.h"
 #include "service/guest/signal/push.h"
+#include "service/guest/signal/span.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -122,10 +123,20 @@ static bool push_name(struct sampled_thread *thread, uint64_t weight_ns) {
     return thread->name_sent = push_thread(thread, weight_ns);
 }
 
-static void push_sample(const struct sampled_thread *thread, const uint64_t *pcs,
+/* The number that the program gave, or that of the span. False as above. */
+static bool push_request(const struct sampled_thread *thread, uint64_t weight_ns,
+                         uint64_t *request) {
+    *request = thread_tags.request;
+    return *request || span_push(thread->tid, weight_ns, request);
+}
+
+static void push_sample(struct sampled_thread *thread, const uint64_t *pcs,
                         const struct walk_result *walked, uint32_t generation, uint64_t now,
                         uint64_t weight_ns) {
     uint32_t size = (uint32_t)(sizeof(struct ring_sample) + walked->depth * sizeof *pcs);
+    uint64_t request;
+    if (!push_name(thread, weight_ns) || !push_request(thread, weight_ns, &request))
+        return;
     struct ring_record *record = ring_reserve(&handler_state.rings, thread->tid, size, weight_ns);
     if (!record)
         return;
@@ -135,7 +146,7 @@ static void push_sample(const struct sampled_thread *thread, const uint64_t *pcs
     record->generation = generation;
     sample->time_ns = now;
     sample->weight_ns = weight_ns;
-    sample->request = thread_tags.request;
+    sample->request = request;
     sample->label = thread_tags.label;
     sample->end = walked->end;
     sample->fp_frames = walked->fp_frames;
@@ -165,8 +176,7 @@ static void take_sample(struct sampled_thread *thread, const ucontext_t *context
     walk_from_context(context, &map->walk, thread->cache, &bounds, pcs,
                       atomic_load_explicit(&handler_state.max_depth, memory_order_relaxed),
                       &walked);
-    if (push_name(thread, weight_ns))
-        push_sample(thread, pcs, &walked, map->generation, now, weight_ns);
+    push_sample(thread, pcs, &walked, map->generation, now, weight_ns);
     handler_report_miss(&map->walk, pcs, &walked);
 }
 
@@ -185,8 +195,7 @@ void tick_record_start(struct sampled_thread *thread, const struct unwind_regist
     if (!map)
         return;
     walk_from_registers(birth, &map->walk, thread->cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
-    if (push_name(thread, weight_ns))
-        push_sample(thread, pcs, &walked, map->generation, now_ns(), weight_ns);
+    push_sample(thread, pcs, &walked, map->generation, now_ns(), weight_ns);
 }
 
 /* Sets in_handler, unless the signal is a late one. The exchange comes before the load of

@@ -7,6 +7,8 @@
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
 
+#include <stdlib.h>
+
 #define KIND "allocs"
 
 static void note_target(struct rpc_call *call, const struct engine_selector *target) {
@@ -25,35 +27,83 @@ void rpc_capture_allocs(struct rpc_call *call, const ProtobufCMessage *message) 
                                        false};
     if (!err)
         err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
-    if (!err) {
+    struct engine *engine = rpc_call_server(call)->engine;
+    if (!err)
         note_target(call, &spec.target);
-        err = engine_capture_allocs(rpc_call_server(call)->engine, &spec, &rpc_capture_events,
-                                    capture, rpc_capture_handle(capture), &diag);
-    }
+    if (*request->poll_key)
+        spec.duration_ms = 0;
+    if (!err && *request->poll_key)
+        err = engine_allocs_poll(engine, &spec, request->poll_key, request->poll_total,
+                                 &rpc_capture_events, capture, &diag);
+    else if (!err)
+        err = engine_capture_allocs(engine, &spec, &rpc_capture_events, capture,
+                                    rpc_capture_handle(capture), &diag);
     if (err)
         rpc_capture_refuse(call, err, &diag);
 }
 
-void rpc_start_allocs(struct rpc_call *call, const ProtobufCMessage *message) {
-    const Sonde__V1__StartAllocsRequest *request = (const void *)message;
+/* The answer to StartAllocs, which waits until sampling has begun. */
+struct started {
+    struct loop_message message;
+    struct rpc_call *call;
+    sonde_err err;
+    struct sonde_diag diag;
+    struct engine_session_info info;
+};
+
+static void reply_started(struct loop_message *message) {
+    struct started *started = container_of(message, struct started, message);
+    struct rpc_call *call = started->call;
     Sonde__V1__AllocsSession session = SONDE__V1__ALLOCS_SESSION__INIT;
-    struct engine_session_info info = {0};
+    session.start_unix_ns = started->info.start_unix_ns;
+    session.lease_until_unix_ns = started->info.lease_until_unix_ns;
+    session.owner = (char *)rpc_text(rpc_call_arena(call), started->info.owner);
+    if (started->err)
+        rpc_finish(call, started->err, &started->diag);
+    else
+        rpc_reply(call, &session.base);
+    rpc_call_drop(call);
+    free(started);
+}
+
+static void on_started(void *context, sonde_err err, const struct sonde_diag *diag,
+                       const struct engine_session_info *info) {
+    struct started *started = context;
+    started->err = err;
+    if (diag)
+        started->diag = *diag;
+    if (info)
+        started->info = *info;
+    loop_post(rpc_call_server(started->call)->loop, &started->message);
+}
+
+static sonde_err start(struct rpc_call *call, const Sonde__V1__StartAllocsRequest *request,
+                       struct started *started, struct sonde_diag *diag) {
     struct engine_allocs_spec spec;
-    struct sonde_diag diag = {0};
     uint32_t lease_ms = 0;
-    sonde_err err = rpc_allocs_session_spec(request, &spec, &lease_ms, &diag);
-    if (!err)
-        err = engine_allocs_start(rpc_call_server(call)->engine, &spec, lease_ms,
-                                  rpc_text(rpc_call_arena(call), request->owner), &info, &diag);
-    if (err) {
-        rpc_finish(call, err, &diag);
-        return;
-    }
+    sonde_err err = rpc_allocs_session_spec(request, &spec, &lease_ms, diag);
+    if (err)
+        return err;
     note_target(call, &spec.target);
-    session.start_unix_ns = info.start_unix_ns;
-    session.lease_until_unix_ns = info.lease_until_unix_ns;
-    session.owner = (char *)rpc_text(rpc_call_arena(call), info.owner);
-    rpc_reply(call, &session.base);
+    *started = (struct started){.message.run = reply_started, .call = call};
+    rpc_call_take(call); /* dropped in reply_started */
+    err = engine_allocs_start(rpc_call_server(call)->engine, &spec, lease_ms,
+                              rpc_text(rpc_call_arena(call), request->owner), on_started, started,
+                              diag);
+    if (err)
+        rpc_call_drop(call);
+    return err;
+}
+
+void rpc_start_allocs(struct rpc_call *call, const ProtobufCMessage *message) {
+    struct started *started = calloc(1, sizeof *started);
+    struct sonde_diag diag = {0};
+    sonde_err err = started ? start(call, (const void *)message, started, &diag)
+                            : sonde_fail(&diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    if (!err)
+        return;
+    free(started);
+    rpc_finish(call, err, &diag);
 }
 
 void rpc_stop_allocs(struct rpc_call *call, const ProtobufCMessage *message) {

@@ -45,7 +45,7 @@ struct capture {
     struct save_capture saving;
     struct sonde_buf drawn; /* written by the worker, then read by the loop */
     struct rpc_chunks chunks;
-    bool is_drawn, start_was_sent;
+    bool is_drawn, start_was_sent, as_contentions;
     char key[MAX_KEY + 1]; /* "" = none */
 };
 
@@ -113,15 +113,28 @@ static void send_next(struct rpc_call *call) {
     }
 }
 
+/* The names that Go's block and mutex profiles have for the number and the time of waits. */
+static sonde_err name_as_contentions(struct sonde_profile *profile) {
+    struct sonde_profile_info info = *sonde_profile_info(profile);
+    info.period_type = (struct sonde_value_type){"contentions", "count"};
+    info.period = 1;
+    sonde_profile_set_info(profile, &info);
+    sonde_err err = sonde_profile_rename_type(profile, 0, "contentions");
+    return err ? err : sonde_profile_rename_type(profile, 1, "delay");
+}
+
 static void draw(struct rpc_job *job) {
     struct capture *capture = container_of(job, struct capture, job);
     capture->drawn.limit = RPC_MAX_RESULT_BYTES;
     if (capture->saving.saved)
         save_capture_write(&capture->saving, capture->result->profile, &capture->result->metadata);
+    if (capture->as_contentions)
+        capture->draw_err = name_as_contentions(capture->result->profile);
     const struct sonde_draw_options options =
         rpc_draw_options(capture->result->profile, &capture->rendering.options);
-    capture->draw_err = sonde_draw(capture->result->profile, capture->rendering.format, &options,
-                                   &capture->drawn, &capture->draw_diag);
+    if (!capture->draw_err)
+        capture->draw_err = sonde_draw(capture->result->profile, capture->rendering.format,
+                                       &options, &capture->drawn, &capture->draw_diag);
     sonde_profile_destroy(capture->result->profile);
     capture->result->profile = NULL;
 }
@@ -222,7 +235,8 @@ static void release(struct rpc_call *call) {
 }
 
 static const struct rpc_call_events call_events = {send_next, on_gone, NULL, release};
-const struct engine_capture_events rpc_capture_events = {on_progress, on_profile, on_end};
+const struct engine_capture_events rpc_capture_events = {
+    .on_progress = on_progress, .on_profile = on_profile, .on_end = on_end};
 
 sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *rendering,
                             const struct rpc_capture_saving *saved, struct capture **created,
@@ -273,6 +287,7 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
         err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err) {
         snprintf(capture->key, sizeof capture->key, "%s", request->key);
+        capture->as_contentions = request->as_contentions;
         spec.result_by_ns = rpc_call_deadline_ns(call);
         spec.has_timeline = request->keep || capture->rendering.format == SONDE_FORMAT_FIREFOX;
         rpc_call_note(call, " target=%s%s pid=%d hz=%u", spec.target.all ? "@all:" : "",

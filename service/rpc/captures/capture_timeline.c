@@ -27,7 +27,7 @@ static sonde_err check_request(const Sonde__V1__GetCaptureTimelineRequest *reque
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "bin_ms: %u is not a multiple of %u",
                           request->bin_ms, SONDE_TIMELINE_BIN_MS);
     if (request->until_ms && request->from_ms >= request->until_ms)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "until_ms must be larger than from_ms");
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "until must be after from");
     return SONDE_OK;
 }
 
@@ -40,8 +40,8 @@ static sonde_err count_bins(struct summing *summing, const struct sonde_profile 
     uint64_t count = (until_ms - summing->range.from_ms + summing->bin_ms - 1) / summing->bin_ms;
     if (count > MAX_BINS)
         return sonde_fail(&summing->diag, SONDE_INVALID_ARGUMENT,
-                          "%llu bins are too many; use a bin_ms of at least %llu",
-                          (unsigned long long)count,
+                          "%llu bins are too many, the limit is %u; use a bin_ms of at least %llu",
+                          (unsigned long long)count, MAX_BINS,
                           (unsigned long long)(count / MAX_BINS + 1) * summing->bin_ms);
     summing->count = count;
     return SONDE_OK;

@@ -69,6 +69,7 @@ struct viewing {
     int fd, base_fd;         /* base_fd -1 = no comparison */
     struct sonde_timeline_range range, base_range;
     bool growth_only, normalise;
+    char name[160], base_name[160]; /* for differences */
     Sonde__V1__Capture *metadata;
     uint64_t samples; /* of the range, like the next */
     uint32_t duration_ms;
@@ -117,14 +118,12 @@ static sonde_err draw_one(struct viewing *viewing, const struct sonde_profile *p
     const struct sonde_draw_options *wanted = &viewing->rendering.options;
     struct sonde_draw_options options = sonde_draw_defaults(profile);
     if (!(info->offered & sonde_draw_subject(profile)))
-        return sonde_fail(&viewing->diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: captures of this kind have no form \"%s\"",
-                          info->output);
+        return rpc_refuse_format(info, sonde_draw_subject(profile), &viewing->diag);
     if (viewing->sample_type)
-        options.title = options.type = viewing->sample_type;
+        options.type = viewing->sample_type;
     if (wanted->title)
         options.title = wanted->title;
-    options.merge_threads = wanted->merge_threads;
+    options.split_threads = wanted->split_threads;
     options.gzip_level = wanted->gzip_level;
     return sonde_draw(profile, info->format, &options, &viewing->drawn, &viewing->diag);
 }
@@ -137,7 +136,12 @@ static sonde_err draw_two(struct viewing *viewing, const struct sonde_profile *p
         saved_capture_read_range(viewing->base_fd, viewing->base_range, &base, &viewing->diag);
     if (err)
         return err;
-    struct sonde_draw_diff diff = {base, profile, viewing->growth_only, viewing->normalise};
+    const struct sonde_draw_diff diff = {.base = base,
+                                         .now = profile,
+                                         .base_name = viewing->base_name,
+                                         .now_name = viewing->name,
+                                         .growth_only = viewing->growth_only,
+                                         .normalise = viewing->normalise};
     err = sonde_draw_difference(&diff, viewing->rendering.format, &options, &viewing->drawn,
                                 &viewing->diag);
     sonde_profile_destroy(base);
@@ -249,6 +253,19 @@ void rpc_get_capture(struct rpc_call *call, const ProtobufCMessage *message) {
     start(viewing, call, err, &diag);
 }
 
+/* "capture 6 of redis-server, from 1 s to 2.5 s" */
+static void name_capture(struct viewing *viewing, uint64_t id, struct sonde_timeline_range range,
+                         char name[160]) {
+    struct saved_captures *saved = rpc_call_server(viewing->call)->saved;
+    const Sonde__V1__Capture *capture = saved_captures_find(saved, id);
+    int len = snprintf(name, 160, "capture %llu of %.64s", (unsigned long long)id,
+                       capture ? capture->target : "?");
+    if (range.from_ms)
+        len += snprintf(name + len, 160 - (size_t)len, ", from %.3g s", range.from_ms / 1e3);
+    if (range.until_ms)
+        snprintf(name + len, 160 - (size_t)len, ", to %.3g s", range.until_ms / 1e3);
+}
+
 void rpc_diff_captures(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__DiffCapturesRequest *request = (const void *)message;
     struct sonde_diag diag = {0};
@@ -264,6 +281,8 @@ void rpc_diff_captures(struct rpc_call *call, const ProtobufCMessage *message) {
         viewing->range = (struct sonde_timeline_range){request->from_ms, request->until_ms};
         viewing->base_range =
             (struct sonde_timeline_range){request->base_from_ms, request->base_until_ms};
+        name_capture(viewing, request->new_id, viewing->range, viewing->name);
+        name_capture(viewing, request->base_id, viewing->base_range, viewing->base_name);
         viewing->growth_only = request->growth_only;
         viewing->normalise = request->normalize;
     }

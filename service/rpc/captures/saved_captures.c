@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,9 +168,20 @@ static Sonde__V1__Capture *read_facts(int dir, const char *name) {
     return NULL;
 }
 
+/* Of a process that has ended: other sonded may use the same folder. A name without a pid is an
+ * older sonded's. */
+static bool is_abandoned(const char *name) {
+    int pid = 0;
+    unsigned number;
+    if (strncmp(name, UNFINISHED, sizeof UNFINISHED - 1) != 0)
+        return false;
+    bool has_pid = sscanf(name, UNFINISHED "%d-%u", &pid, &number) == 2 && pid > 0;
+    return !has_pid || pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);
+}
+
 static void read_entry(struct saved_captures *saved, int dir, const char *name) {
     uint64_t id = 0;
-    if (strncmp(name, UNFINISHED, sizeof UNFINISHED - 1) == 0)
+    if (is_abandoned(name))
         unlinkat(dir, name, 0);
     if (!parse_name(name, &id) || saved->count >= MAX_FILES_READ)
         return;
@@ -253,7 +265,7 @@ static sonde_err fill_draft(struct saved_captures *saved, const struct sonde_buf
                             const struct sonde_buf *body, struct saved_capture_draft *draft,
                             struct sonde_diag *diag) {
     *draft = (struct saved_capture_draft){.metadata = dup_facts(head), .bytes = body->len};
-    if (asprintf(&draft->path, "%s/" UNFINISHED "%u", saved->dir,
+    if (asprintf(&draft->path, "%s/" UNFINISHED "%d-%u", saved->dir, (int)getpid(),
                  atomic_fetch_add(&saved->writes, 1)) < 0)
         draft->path = NULL;
     int error = draft->metadata && draft->path
@@ -283,7 +295,8 @@ sonde_err saved_capture_write(struct saved_captures *saved, const struct sonde_p
     reported.size_bytes = body.len;
     reported.timeline_bytes = body.len - profile_bytes;
     if (!err && (!append_head(&head, &reported) || head.failed))
-        err = sonde_fail(diag, SONDE_TOO_LARGE, "what is to be told of the capture is too long");
+        err = sonde_fail(diag, SONDE_TOO_LARGE,
+                         "the note and the names of the capture are too long to save");
     if (!err)
         err = fill_draft(saved, &head, &body, draft, diag);
     sonde_buf_finish(&head);
@@ -372,9 +385,10 @@ sonde_err saved_captures_open_file(const struct saved_captures *saved, uint64_t 
     free(path);
     if (*fd >= 0)
         return SONDE_OK;
-    return sonde_fail(diag, SONDE_NOT_FOUND,
-                      "capture %llu not found; run `sonde captures` for a list",
-                      (unsigned long long)id);
+    return sonde_fail(
+        diag, SONDE_NOT_FOUND,
+        "capture %llu not found; run `sonde captures` for a list, or ask /v1/captures",
+        (unsigned long long)id);
 }
 
 static sonde_err read_file(int fd, struct sonde_buf *bytes, struct sonde_diag *diag) {

@@ -268,7 +268,7 @@ static struct stream *stream_create(struct rpc_call *call, uint32_t max_windows)
 }
 
 void rpc_stream_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
-    static const struct engine_capture_events events = {NULL, on_profile, on_end};
+    static const struct engine_capture_events events = {.on_profile = on_profile, .on_end = on_end};
     const Sonde__V1__StreamCpuRequest *request = (const void *)message;
     struct engine_cpu_spec spec;
     struct stream *stream = NULL;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/listen.h"
 
+#include "api/port.h"
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_UNIX_PATH 107
@@ -32,18 +33,10 @@ static sonde_err look_up(const char *text, struct rpc_address *address, struct s
     return SONDE_OK;
 }
 
-static bool parse_port(const char *digits, unsigned *port) {
-    size_t len = strspn(digits, "0123456789");
-    if (len == 0 || len > 5 || digits[len] != 0)
-        return false;
-    *port = (unsigned)strtoul(digits, NULL, 10);
-    return *port <= 65535;
-}
-
 /* "host:1", "1.2.3.4:1", "[::1]:1" */
 static bool split(const char *text, struct rpc_address *address) {
     const char *start = text, *end = strrchr(text, ':');
-    if (!end || !parse_port(end + 1, &address->port))
+    if (!end)
         return false;
     bool has_brackets = *start == '[' && end - start >= 2 && end[-1] == ']';
     if (!has_brackets && memchr(start, ':', (size_t)(end - start)))
@@ -61,10 +54,13 @@ sonde_err rpc_address_parse(const char *text, struct rpc_address *address,
                             struct sonde_diag *diag) {
     memset(address, 0, sizeof *address);
     if (strncmp(text, "unix:", 5) != 0) {
-        if (split(text, address))
-            return look_up(text, address, diag);
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "address \"%.64s\" is neither unix:PATH nor HOST:PORT", text);
+        if (!split(text, address))
+            return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                              "address \"%.64s\" is neither unix:PATH nor HOST:PORT", text);
+        if (!sonde_port_read(strrchr(text, ':') + 1, &address->port))
+            return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "address \"%.64s\": " SONDE_PORT_RULE,
+                              text);
+        return look_up(text, address, diag);
     }
     address->path = strncmp(text + 5, "///", 3) == 0 ? text + 7 : text + 5;
     size_t len = strlen(address->path);

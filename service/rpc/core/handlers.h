@@ -30,6 +30,7 @@ rpc_handler rpc_list_captures, rpc_get_capture;   /* saved_capture_methods.c, li
 rpc_handler rpc_diff_captures;
 rpc_handler rpc_get_capture_timeline;           /* capture_timeline.c */
 rpc_handler rpc_history_write;                  /* write.c */
+rpc_handler rpc_otlp_export;                    /* export.c */
 rpc_handler rpc_query_profile, rpc_query_diff;  /* query_profile.c */
 rpc_handler rpc_query_tree;                     /* query_tree.c */
 rpc_handler rpc_query_series;                   /* query_series.c */

@@ -7,9 +7,11 @@
 #include <fcntl.h>
 #include <grpc/grpc_security.h>
 #include <libgen.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -82,9 +84,39 @@ static sonde_err bind_unix(struct rpc_listener *listener, grpc_server *server, c
     return SONDE_OK;
 }
 
+/* Returns 0, or the errno of bind. Like gRPC, it does not mind connections that still end. */
+static int try_address(const struct addrinfo *address) {
+    int on = 1, fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    int result = bind(fd, address->ai_addr, address->ai_addrlen) == 0 ? 0 : errno;
+    close(fd);
+    return result;
+}
+
+/* gRPC reports only that it failed, and logs a page about it. */
+static sonde_err try_port(const char *text, const struct rpc_address *address,
+                          struct sonde_diag *diag) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *found = NULL;
+    char digits[8];
+    int reason = EADDRNOTAVAIL;
+    snprintf(digits, sizeof digits, "%u", address->port);
+    if (getaddrinfo(address->host, digits, &hints, &found) != 0)
+        return SONDE_OK; /* gRPC may know better */
+    for (struct addrinfo *at = found; at && reason; at = at->ai_next)
+        reason = try_address(at);
+    freeaddrinfo(found);
+    return reason ? sonde_fail_os(diag, reason, "cannot listen on %s", text) : SONDE_OK;
+}
+
 static sonde_err bind_tcp(struct rpc_listener *listener, grpc_server *server, const char *text,
                           const struct rpc_address *address, grpc_server_credentials *credentials,
                           struct sonde_diag *diag) {
+    sonde_err err = try_port(text, address, diag);
+    if (err)
+        return err;
     int port = grpc_server_add_http2_port(server, text, credentials);
     if (port <= 0)
         return sonde_fail(diag, SONDE_IO, "cannot listen on %s; check that the port is free", text);

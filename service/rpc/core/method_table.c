@@ -4,6 +4,7 @@
  * and the log line are common to all methods. */
 #include "proto/grpc/health/v1/health.pb-c.h"
 #include "proto/grpc/reflection/v1alpha/reflection.pb-c.h"
+#include "proto/opentelemetry/profiles_service.pb-c.h"
 #include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
@@ -22,6 +23,9 @@
         "/sonde.v1.History/" name, RPC_##kind, RPC_SCOPE_##scope, RPC_REACH_SHARED, \
             &sonde__v1__##request##__descriptor, start                              \
     }
+/* The collector service of OpenTelemetry's profiles. */
+#define OTLP_SERVICE "opentelemetry.proto.collector.profiles.v1development.ProfilesService"
+#define OTLP(name)   opentelemetry__proto__collector__profiles__v1development__##name
 #define HEALTH(name, kind, start)                                                       \
     {                                                                                   \
         "/grpc.health.v1.Health/" name, RPC_##kind, RPC_SCOPE_NONE, RPC_REACH_FILTERED, \
@@ -81,6 +85,8 @@ const struct rpc_method rpc_methods[] = {
     HISTORY("ListLabels", UNARY, READ, list_labels_request, rpc_list_labels),
     HISTORY("ListLabelValues", UNARY, READ, list_label_values_request, rpc_list_label_values),
     HISTORY("GetHistoryInfo", UNARY, READ, get_history_info_request, rpc_get_history_info),
+    {"/" OTLP_SERVICE "/Export", RPC_UNARY, RPC_SCOPE_CONTROL, RPC_REACH_SHARED,
+     &OTLP(export_profiles_service_request__descriptor), rpc_otlp_export},
     HEALTH("Check", UNARY, rpc_health_check),
     HEALTH("Watch", STREAM, rpc_health_watch),
     REFLECTION("v1"),
@@ -90,14 +96,19 @@ const struct rpc_method rpc_methods[] = {
 const size_t rpc_method_count = sizeof rpc_methods / sizeof rpc_methods[0];
 
 const char *rpc_service_name(size_t index) {
-    static const char *const names[] = {
-        "sonde.v1.Profiler", "sonde.v1.History", "grpc.health.v1.Health",
-        "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"};
+    static const char *const names[] = {"sonde.v1.Profiler",
+                                        "sonde.v1.History",
+                                        OTLP_SERVICE,
+                                        "grpc.health.v1.Health",
+                                        "grpc.reflection.v1.ServerReflection",
+                                        "grpc.reflection.v1alpha.ServerReflection"};
     return index < sizeof names / sizeof names[0] ? names[index] : NULL;
 }
 
 bool rpc_serves(const struct rpc_server *server, const char *service) {
     if (strcmp(service, "sonde.v1.Profiler") == 0)
         return server->engine != NULL;
-    return strcmp(service, "sonde.v1.History") != 0 || server->history != NULL;
+    bool needs_history =
+        strcmp(service, "sonde.v1.History") == 0 || strcmp(service, OTLP_SERVICE) == 0;
+    return !needs_history || server->history != NULL;
 }

@@ -123,6 +123,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     clock_gettime(CLOCK_REALTIME, &now);
     server->start_unix_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     server->engine = options->engine;
+    server->functions = options->functions;
     server->token_everywhere = options->token_everywhere;
     server->separates_users = options->separates_users;
     server->is_open = !options->token_file && (options->insecure || options->client_ca_file);
@@ -130,6 +131,8 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
     server->log = options->log;
     server->log_context = options->log_context;
+    server->export_info = options->export_info;
+    server->export_context = options->export_context;
     gpr_set_log_function(on_core_log);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

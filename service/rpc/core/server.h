@@ -22,6 +22,8 @@
 #include <stdint.h>
 
 struct engine;
+struct function_times;
+struct history_namer;
 struct rpc_server;
 struct store;
 
@@ -32,6 +34,23 @@ struct rpc_recorder_state {
     char trouble[256];     /* why nothing is stored at the moment; "" = all is well */
 };
 typedef void rpc_recorder_info(void *context, struct rpc_recorder_state *state);
+
+/* A receiver of recorded profiles. Texts that are pointers are static. */
+#define RPC_MAX_EXPORTS       2
+#define RPC_MAX_EXPORT_CAUSES 8
+struct rpc_export_state {
+    const char *destination; /* "otlp" */
+    char receiver[320];
+    uint64_t sent, retries, queue_bytes;
+    struct {
+        const char *cause;
+        uint64_t count;
+    } lost[RPC_MAX_EXPORT_CAUSES];
+    size_t lost_count;
+    char trouble[256]; /* why nothing is sent at the moment; "" = all is well */
+};
+/* Returns the number of receivers. */
+typedef size_t rpc_export_info(void *context, struct rpc_export_state states[RPC_MAX_EXPORTS]);
 
 struct rpc_server_options {
     struct engine *engine; /* NULL: Profiler is not served */
@@ -56,9 +75,13 @@ struct rpc_server_options {
     /* What the History service reads and writes; NULL = its methods answer SONDE_NOT_AVAILABLE. It
      * must outlive the server. */
     struct store *history;
-    rpc_recorder_info *recorder_info; /* any thread; NULL = nothing is recorded here */
+    const struct history_namer *namer; /* history/names.h; NULL = the engine */
+    rpc_recorder_info *recorder_info;  /* any thread; NULL = nothing is recorded here */
     void *recorder_context;
-    unsigned unix_mode; /* of unix sockets; 0 = 0600 */
+    rpc_export_info *export_info; /* any thread; NULL = nothing is sent from here */
+    void *export_context;
+    struct function_times *functions; /* for GetInfo; it must outlive the server. NULL = none */
+    unsigned unix_mode;               /* of unix sockets; 0 = 0600 */
     /* Called on the server's thread with one line, without newline, per finished call; may be
      * NULL. */
     void (*log)(void *context, const char *line);

@@ -25,7 +25,8 @@ struct rpc_server {
     grpc_server *core;
     struct sonde_tokens *tokens; /* NULL = none */
     struct saved_captures *saved;
-    struct rpc_history *history; /* NULL = none is kept */
+    struct rpc_history *history;      /* NULL = none is kept */
+    struct function_times *functions; /* NULL = none are listed */
     struct rpc_listeners listeners;
     struct rpc_request *requests; /* one per method, and one for unknown methods */
     size_t request_count;
@@ -45,6 +46,8 @@ struct rpc_server {
     struct user_names user_names;
     void (*log)(void *context, const char *line);
     void *log_context;
+    rpc_export_info *export_info; /* NULL = nothing is sent from here */
+    void *export_context;
 };
 
 /* An incoming request; it is moved into its call. */

@@ -24,7 +24,8 @@ static bool append(void *context, const char *bytes, size_t len) {
         return false;
     if (spool->len + len > spool->limit) {
         spool->err =
-            sonde_fail(&spool->diag, SONDE_TOO_LARGE, "the drawing is larger than %llu bytes",
+            sonde_fail(&spool->diag, SONDE_TOO_LARGE,
+                       "the result is larger than the limit of %llu bytes; ask for another format",
                        (unsigned long long)spool->limit);
         return false;
     }

@@ -50,6 +50,7 @@ static void fill_state(struct rpc_call *call, const struct engine_heap_state *fr
     state->lease_until_unix_ns = from->lease_until_unix_ns;
     state->gdump_skipped = from->gdump_skipped;
     state->dropped = from->dropped;
+    state->keep_dumps = from->keep_dumps;
 }
 
 static void reply_state(struct answer *answer) {
@@ -87,6 +88,7 @@ static void reply_dumps(struct answer *answer) {
 static void reply_gdump(struct answer *answer) {
     Sonde__V1__HeapGdump gdump = SONDE__V1__HEAP_GDUMP__INIT;
     gdump.active = answer->state.gdump;
+    gdump.keep_dumps = answer->state.keep_dumps;
     rpc_reply(answer->call, &gdump.base);
 }
 

@@ -4,6 +4,7 @@
 #include "api/draw/diff.h"
 #include "service/rpc/methods/params.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_TITLE    200
@@ -24,14 +25,16 @@ static sonde_err read_format(const Sonde__V1__Rendering *rendering, struct heap_
                           (int)format);
     if (compares && !options->info->is_drawn)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: a difference is no dump of jemalloc's own; ask for "
-                          "PPROF, or fetch both dumps for jeprof --base");
+                          "a difference cannot be written as a dump of jemalloc: ask for another "
+                          "format, or fetch both dumps for jeprof --base");
     return SONDE_OK;
 }
 
 static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct heap_options *options,
                                 struct sonde_diag *diag) {
     sonde_err err = read_format(rendering, options, diag);
+    /* Its readers remove such frames themselves, by the names of the functions. */
+    options->keep_allocator_frames = !err && options->info->format == SONDE_FORMAT_LEGACY_HEAP;
     if (err || !rendering)
         return err;
     if (strlen(rendering->title) > MAX_TITLE)
@@ -39,8 +42,9 @@ static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct he
                           "rendering.title: %zu bytes are too long; at most %d",
                           strlen(rendering->title), MAX_TITLE);
     options->title = *rendering->title ? rendering->title : NULL;
-    options->merge_threads = rendering->merge_threads;
+    options->split_threads = rendering->split_threads;
     options->raw = rendering->raw;
+    options->keep_allocator_frames |= rendering->keep_allocator_frames;
     return SONDE_OK;
 }
 
@@ -82,8 +86,8 @@ sonde_err heap_options_of_dump(const Sonde__V1__GetHeapDumpRequest *request,
     bool has_uuid = request->target && *request->target->uuid;
     if (options->ended && options->base && !has_uuid)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "base_dump: dumps of processes that have ended are compared within one: "
-                          "give target.uuid, as ListHeapDumps tells it");
+                          "dumps of processes that have exited can only be compared with those of "
+                          "the same process: name it by its uuid (`sonde heap list --ended`)");
     return read_rendering(request->rendering, options, diag);
 }
 
@@ -99,8 +103,8 @@ sonde_err heap_options_check_epochs(const struct heap_options *options, uint64_t
                           "again");
     return sonde_fail(
         diag, SONDE_INVALID_ARGUMENT,
-        "base_dump: the heap's samples were reset between %.12s and %.12s, so they cannot "
-        "be compared: take a dump of the same epoch (ListHeapDumps tells it)",
+        "the heap's samples were reset between %.12s and %.12s, so they cannot be compared: use a "
+        "newer dump as the base",
         options->base, options->name ? options->name : "now");
 }
 
@@ -110,10 +114,10 @@ static struct sonde_draw_options look(const struct heap_options *options,
                                       const struct sonde_profile *profile) {
     struct sonde_draw_options drawing = sonde_draw_defaults(profile);
     if (options->sample_type)
-        drawing.title = drawing.type = options->sample_type;
+        drawing.type = options->sample_type;
     if (options->title)
         drawing.title = options->title;
-    drawing.merge_threads = options->merge_threads;
+    drawing.split_threads = options->split_threads;
     drawing.gzip_level = options->raw ? -1 : 0;
     drawing.all_one = options->all_one;
     return drawing;
@@ -122,8 +126,13 @@ static struct sonde_draw_options look(const struct heap_options *options,
 static sonde_err draw_difference(const struct heap_options *options,
                                  const struct sonde_profile *base, struct sonde_profile *now,
                                  struct sonde_buf *out, struct sonde_diag *diag) {
-    const struct sonde_draw_diff diff = {
-        .base = base, .now = now, .growth_only = options->growth_only};
+    char earlier[32];
+    snprintf(earlier, sizeof earlier, "%.4g s earlier", options->delta_ms / 1e3);
+    const struct sonde_draw_diff diff = {.base = base,
+                                         .now = now,
+                                         .base_name = options->base ? options->base : earlier,
+                                         .now_name = options->name ? options->name : "now",
+                                         .growth_only = options->growth_only};
     const struct sonde_draw_options drawing = look(options, now);
     struct sonde_profile_info info = *sonde_profile_info(now);
     info.duration_ns = options->delta_ms * 1000000ll;

@@ -17,8 +17,9 @@ struct heap_options {
     const char *base;                /* the periodic dump to compare with; NULL = none */
     uint32_t delta_ms;               /* compare with the heap this long before; 0 = do not */
     uint64_t older_than_ms;          /* 0 = all */
-    bool merge_threads, raw, all_one, growth_only, require_active;
+    bool split_threads, raw, all_one, growth_only, require_active;
     bool ended; /* the process has ended */
+    bool keep_allocator_frames;
 };
 
 SONDE_MUST_USE sonde_err heap_options_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,

@@ -135,6 +135,7 @@ static sonde_err ask(struct delivery *delivery) {
         .target = delivery->target,
         .name = delivery->wants_base ? options->base : options->name,
         .raw = !options->info->is_drawn,
+        .keep_allocator_frames = options->keep_allocator_frames,
         .require_active = options->require_active,
         .older_than_ms = options->older_than_ms,
         .ended = options->ended,
@@ -151,7 +152,7 @@ static void ask_again(struct delivery *delivery) {
     delivery->err = err;
     if (err == SONDE_TARGET_NOT_FOUND)
         delivery->err = sonde_fail(&delivery->diag, SONDE_TARGET_GONE,
-                                   "the target ended before there was a difference to tell");
+                                   "the process ended before the end of the comparison");
     end_work(delivery);
 }
 
@@ -239,9 +240,11 @@ static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) 
         return SONDE_OK;
     }
     if (delivery->options.delta_ms && server->heap_deltas >= MAX_DELTAS)
-        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
-                          "%d snapshots over a time are running; the limit is %d", MAX_DELTAS,
-                          MAX_DELTAS);
+        return sonde_fail(
+            diag, SONDE_TOO_MANY_CAPTURES,
+            "%d comparisons of a heap over time are running; the limit is %d: try again "
+            "when one has ended",
+            MAX_DELTAS, MAX_DELTAS);
     sonde_err err = engine_find(server->engine, &delivery->target, &found, diag);
     if (err)
         return err;

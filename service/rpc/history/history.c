@@ -21,7 +21,10 @@ sonde_err rpc_history_create(const struct rpc_server_options *options, struct rp
     if (!err)
         err = pool_create("sonde-write", WRITERS, HISTORY_WRITES, &history->writers, diag);
     if (!err && options->engine)
-        err = history_names_create(options->engine, history->store, &history->names, diag);
+        err = history_names_create(history_engine_namer(options->engine), history->store,
+                                   &history->names, diag);
+    else if (!err && options->namer)
+        err = history_names_create(*options->namer, history->store, &history->names, diag);
     if (err)
         rpc_history_destroy(history);
     else

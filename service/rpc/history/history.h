@@ -21,7 +21,7 @@ struct history_names;
 struct rpc_history {
     struct store *store;
     struct pool *queries, *writers;
-    struct history_names *names; /* NULL = there is no engine that could name frames */
+    struct history_names *names; /* NULL = nothing here could name frames */
     uint32_t writes;             /* Write calls that are running */
     rpc_recorder_info *recorder; /* NULL = this service does not record */
     void *recorder_context;

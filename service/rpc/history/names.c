@@ -14,14 +14,14 @@
 
 #define MAX_TRIED  65536 /* frames that are not asked again for some time */
 #define PAGE_BYTES 4096u
-#define FORGET_S   600 /* a file may have been uploaded since then */
+#define FORGET_S   60 /* a file may have been uploaded or fetched since then */
 
 struct history_names {
-    struct engine *engine;
+    struct history_namer namer;
     struct store *store;
     struct lock lock;
     pthread_cond_t changed;
-    uint32_t outstanding; /* questions to the engine */
+    uint32_t outstanding; /* questions to the namer */
     bool is_asking;
     int64_t last_s, forgot_s; /* on the monotonic clock */
     /* Frames asked about since forgot_s; only the thread that set is_asking uses them. */
@@ -30,7 +30,7 @@ struct history_names {
     uint32_t tried_count;
 };
 
-/* The frames of one file. Freed by the engine's answer. */
+/* The frames of one file. Freed by the namer's answer. */
 struct question {
     struct history_names *names;
     struct sonde_arena arena;
@@ -38,7 +38,18 @@ struct question {
     size_t count;
 };
 
-sonde_err history_names_create(struct engine *engine, struct store *store,
+static sonde_err ask_engine(void *context, const struct engine_symbol_source *source,
+                            const uint64_t *addresses, size_t count, engine_on_symbols *on_answer,
+                            void *answer_context) {
+    return engine_symbolize_files(context, source, addresses, count, false, on_answer,
+                                  answer_context, NULL);
+}
+
+struct history_namer history_engine_namer(struct engine *engine) {
+    return (struct history_namer){ask_engine, engine};
+}
+
+sonde_err history_names_create(struct history_namer namer, struct store *store,
                                struct history_names **created, struct sonde_diag *diag) {
     struct history_names *names = calloc(1, sizeof *names);
     uint64_t *tried = calloc(MAX_TRIED, sizeof *tried);
@@ -47,7 +58,7 @@ sonde_err history_names_create(struct engine *engine, struct store *store,
         free(tried);
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     }
-    names->engine = engine;
+    names->namer = namer;
     names->store = store;
     names->tried = tried;
     names->last_s = -HISTORY_NAMES_S;
@@ -72,7 +83,7 @@ void history_names_destroy(struct history_names *names) {
     free(names);
 }
 
-/* ---- Answers, on the engine's workers ---- */
+/* ---- Answers, on the namer's workers ---- */
 
 static void question_end(struct question *question) {
     struct history_names *names = question->names;
@@ -172,8 +183,8 @@ static void ask(struct history_names *names, const struct store_frame *frames, s
     lock_drop(&names->lock);
     sonde_err err = copy_frames(question, frames, addresses, &source);
     if (!err)
-        err = engine_symbolize_files(names->engine, &source, addresses, count, false, on_symbols,
-                                     question, NULL);
+        err =
+            names->namer.ask(names->namer.context, &source, addresses, count, on_symbols, question);
     if (err)
         question_end(question);
     free(addresses);

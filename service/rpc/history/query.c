@@ -127,7 +127,8 @@ void history_query_start(struct rpc_call *call, const ProtobufCMessage *request,
         return;
     rpc_finish(call,
                sonde_fail(&diag, SONDE_TOO_MANY_CAPTURES,
-                          "%d queries of history are running and %d wait: try again later",
+                          "%d queries of history are running and %d are waiting, which is the "
+                          "limit: try again later",
                           HISTORY_QUERIES, HISTORY_QUERIES_WAITING),
                &diag);
     rpc_call_drop(call);

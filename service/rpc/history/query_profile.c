@@ -2,11 +2,14 @@
  *
  * QueryProfile and QueryDiff: sums of windows, drawn like captures. */
 #include "api/draw/diff.h"
-#include "api/profile/diff.h"
+#include "api/profile/contentions.h"
+#include "api/profile/diff/diff.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
 #include "service/rpc/methods/params.h"
+
+#include <time.h>
 
 /* ---- The first message ---- */
 
@@ -52,20 +55,41 @@ static sonde_err draw(struct history_query *query, const struct sonde_profile *p
     options.limit_kernel_frames = request->limit_kernel_frames;
     options.max_kernel_frames = request->max_kernel_frames;
     if (!(rendering->info->offered & sonde_draw_subject(profile)))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: profiles of this event have no form \"%s\"",
-                          rendering->info->output);
+        return rpc_refuse_format(rendering->info, sonde_draw_subject(profile), diag);
     sonde_err err = store_stop_check(&query->stop, diag);
     return err ? err : sonde_draw(profile, rendering->format, &options, &query->document, diag);
 }
 
-/* The service; NULL if it is not known. */
-static const char *default_title(const Sonde__V1__Selection *selection) {
+static bool is_deepflow(enum sonde_format format) {
+    return format == SONDE_FORMAT_DEEPFLOW_TREE || format == SONDE_FORMAT_DEEPFLOW_COLUMNAR;
+}
+
+/* DeepFlow's app_service; NULL if it is not known. */
+static const char *default_service(const Sonde__V1__Selection *selection) {
     if (!selection)
         return NULL;
     if (selection->host_totals)
         return "Total";
     return selection->service[0] ? selection->service : NULL;
+}
+
+/* Replaces the profile. */
+static sonde_err make_contentions(struct store_profile *profile, struct sonde_diag *diag) {
+    struct sonde_profile *contentions;
+    struct timespec now;
+    if (profile->merge.windows == 0)
+        return sonde_fail(diag, SONDE_NOT_FOUND, "no off-CPU time was recorded in this range");
+    clock_gettime(CLOCK_REALTIME, &now);
+    sonde_err err =
+        sonde_profile_contentions(profile->profile, (int64_t)profile->merge.period_ns,
+                                  (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, &contentions);
+    if (err == SONDE_INVALID_ARGUMENT)
+        return sonde_fail(diag, err, "as_contentions: only for the event off-cpu");
+    if (err)
+        return err;
+    sonde_profile_destroy(profile->profile);
+    profile->profile = contentions;
+    return SONDE_OK;
 }
 
 static sonde_err run_profile(struct history_query *query, struct sonde_diag *diag) {
@@ -76,12 +100,14 @@ static sonde_err run_profile(struct history_query *query, struct sonde_diag *dia
     sonde_err err = rpc_rendering_any(request->rendering, &rendering, diag);
     rendering.options.limit_kernel_frames = request->limit_kernel_frames;
     rendering.options.max_kernel_frames = request->max_kernel_frames;
-    if (!err && !rendering.options.title)
-        rendering.options.title = default_title(request->selection);
+    if (!err && !rendering.options.title && is_deepflow(rendering.format))
+        rendering.options.title = default_service(request->selection);
     if (!err)
         err = history_selection_read(query, request->selection, "selection", &selection, diag);
     if (!err)
         err = history_selection_profile(query, &selection, &profile, diag);
+    if (!err && request->as_contentions)
+        err = make_contentions(&profile, diag);
     if (!err)
         err = draw(query, profile.profile, &rendering, diag);
     if (!err)
@@ -113,6 +139,10 @@ static sonde_err scale_base(struct store_profile *base, const struct store_profi
     return SONDE_OK;
 }
 
+static const char *name_of(const Sonde__V1__Selection *selection) {
+    return selection && selection->service[0] ? selection->service : "all services";
+}
+
 static sonde_err draw_diff(struct history_query *query, struct store_profile *base,
                            struct store_profile *now, struct rpc_rendering *rendering,
                            struct sonde_diag *diag) {
@@ -124,7 +154,11 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
     if (err)
         return err;
     rendering->options.type = shown_type(now->profile);
-    struct sonde_draw_diff diff = {base->profile, now->profile, request->growth_only, false};
+    const struct sonde_draw_diff diff = {.base = base->profile,
+                                         .now = now->profile,
+                                         .base_name = name_of(request->base_selection),
+                                         .now_name = name_of(request->selection),
+                                         .growth_only = request->growth_only};
     return sonde_draw_difference(&diff, rendering->format, &rendering->options, &query->document,
                                  diag);
 }

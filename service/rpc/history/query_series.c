@@ -40,7 +40,7 @@ static sonde_err choose_step(uint32_t sent, struct store_series_query *series,
     series->step_s = (series->step_s + 9) / 10 * 10;
     if (length_s / series->step_s > MAX_STEPS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "step_s: the range has %lld steps of %u s; at most %d",
+                          "the range has %lld steps of %u s; the limit is %d: use larger steps",
                           (long long)(length_s / series->step_s), series->step_s, MAX_STEPS);
     return SONDE_OK;
 }
@@ -140,7 +140,7 @@ static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
         history_selection_read(query, request->selection, "selection", &selection, diag);
     if (!err && selection.host_totals)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "selection.host_totals: QuerySeries has no host view; use QueryProfile");
+                         "host_totals: a series has no host view; a profile has one");
     if (!err)
         err = find_begin(query, &selection.query, diag);
     asked.query = selection.query;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QueryTree: a call tree as columns, in messages of bounded size. */
-#include "api/profile/diff.h"
+#include "api/profile/diff/diff.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"

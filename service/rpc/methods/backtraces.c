@@ -4,6 +4,7 @@
 #include "service/engine/backtraces/backtraces.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/text.h"
+#include "service/rpc/methods/backtraces_profile.h"
 #include "service/rpc/methods/backtraces_text.h"
 #include "service/rpc/methods/packed_answer.h"
 #include "service/rpc/methods/params.h"
@@ -11,9 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define MAX_PROFILE_BYTES (64u << 20)
+
 struct answer {
     struct packed_answer base;
-    bool as_text;
+    bool as_text, as_profile, by_start_function;
+    struct rpc_rendering rendering; /* without a title, which would point into the request */
 };
 
 /* Messages of one type, and the array of pointers to them that protobuf-c needs. */
@@ -63,8 +67,8 @@ static bool fill_stack(struct sonde_arena *arena, const struct engine_thread_sta
     return stack->frames != NULL;
 }
 
-static bool fill(struct sonde_arena *arena, const struct engine_backtraces *from,
-                 Sonde__V1__Backtraces *message) {
+static bool fill_stacks(struct sonde_arena *arena, const struct engine_backtraces *from,
+                        Sonde__V1__Backtraces *message) {
     message->threads = (void *)make_messages(arena, from->thread_count, sizeof **message->threads);
     message->stacks = (void *)make_messages(arena, from->stack_count, sizeof **message->stacks);
     if (!message->threads || !message->stacks)
@@ -76,12 +80,41 @@ static bool fill(struct sonde_arena *arena, const struct engine_backtraces *from
     for (size_t i = 0; i < from->stack_count; i++)
         if (!fill_stack(arena, &from->stacks[i], message->stacks[i]))
             return false;
+    return true;
+}
+
+static void fill_facts(const struct engine_backtraces *from, Sonde__V1__Backtraces *message) {
     message->unix_ns = from->unix_ns;
     message->longest_stop_ns = from->longest_stop_ns;
     message->total_stop_ns = from->total_stop_ns;
     message->not_walked = from->not_walked;
     message->note = (char *)from->note;
-    return true;
+}
+
+static sonde_err draw(struct answer *answer, const struct engine_backtraces *from,
+                      struct sonde_buf *out) {
+    struct sonde_profile *profile = NULL;
+    sonde_err err = rpc_backtraces_profile(from, answer->by_start_function, &profile);
+    if (!err) {
+        const struct sonde_draw_options options =
+            rpc_draw_options(profile, &answer->rendering.options);
+        out->limit = MAX_PROFILE_BYTES;
+        err = sonde_draw(profile, answer->rendering.format, &options, out, &answer->base.diag);
+    }
+    sonde_profile_destroy(profile);
+    return err;
+}
+
+static sonde_err pack_profile(struct answer *answer, const struct engine_backtraces *from) {
+    Sonde__V1__Backtraces message = SONDE__V1__BACKTRACES__INIT;
+    struct sonde_buf drawn = {0};
+    sonde_err err = draw(answer, from, &drawn);
+    fill_facts(from, &message);
+    message.profile = (ProtobufCBinaryData){drawn.len, (uint8_t *)drawn.data};
+    if (!err)
+        answer->base.packed = rpc_pack(&message.base);
+    sonde_buf_finish(&drawn);
+    return err;
 }
 
 static sonde_err pack(struct answer *answer, const struct engine_backtraces *from) {
@@ -92,7 +125,8 @@ static sonde_err pack(struct answer *answer, const struct engine_backtraces *fro
         rpc_backtraces_text(from, &text);
     if (text.data)
         message.text = text.data;
-    bool is_filled = fill(&arena, from, &message) && !text.failed;
+    fill_facts(from, &message);
+    bool is_filled = fill_stacks(&arena, from, &message) && !text.failed;
     if (is_filled)
         answer->base.packed = rpc_pack(&message.base);
     sonde_buf_finish(&text);
@@ -111,7 +145,8 @@ static void on_backtraces(void *context, sonde_err err, const struct sonde_diag 
         snprintf(base->note, sizeof base->note, " threads=%u stacks=%u longest_stop_us=%llu",
                  backtraces->thread_count, backtraces->stack_count,
                  (unsigned long long)(backtraces->longest_stop_ns / 1000));
-        base->err = pack(answer, backtraces);
+        base->err =
+            answer->as_profile ? pack_profile(answer, backtraces) : pack(answer, backtraces);
     }
     packed_answer_post(base);
 }
@@ -121,12 +156,19 @@ void rpc_get_backtraces(struct rpc_call *call, const ProtobufCMessage *message) 
     struct engine_backtraces_spec spec = {
         .max_depth = request->max_depth, .max_threads = request->max_threads, .tid = request->tid};
     struct sonde_diag diag = {0};
+    struct rpc_rendering rendering;
     sonde_err err = rpc_selector(request->target, &spec.target, &diag);
+    if (!err)
+        err = rpc_rendering(request->rendering, &rendering, &diag);
     struct answer *answer = err ? NULL : calloc(1, sizeof *answer);
     if (!err && !answer)
         err = SONDE_OUT_OF_MEMORY;
     if (!err) {
         answer->as_text = request->as_text;
+        answer->as_profile = request->rendering != NULL;
+        answer->by_start_function = request->by_start_function;
+        answer->rendering = rendering;
+        answer->rendering.options.title = NULL;
         packed_answer_begin(&answer->base, call, &spec.target);
         err = engine_backtraces(rpc_call_server(call)->engine, &spec, on_backtraces, answer, &diag);
         if (err)

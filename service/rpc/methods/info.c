@@ -2,7 +2,9 @@
  *
  * GetInfo, GetCommandLine and StartCpu. */
 #include "api/options.h"
+#include "api/os/process_usage.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/function_times/function_times.h"
 #include "service/host/rights.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -13,24 +15,50 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-static uint64_t cpu_ns(void) {
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+static void fill_usage(Sonde__V1__Info *info) {
+    struct process_usage usage;
+    process_usage_read(&usage);
+    info->cpu_ns = usage.cpu_ns;
+    info->resident_bytes = usage.resident_bytes;
+    info->virtual_bytes = usage.virtual_bytes;
+    info->open_fds = usage.open_fds;
+    info->max_fds = usage.max_fds;
 }
 
-static uint64_t resident_bytes(void) {
-    unsigned long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file && fscanf(file, "%*u %llu", &pages) != 1)
-        pages = 0;
-    if (file)
-        fclose(file);
-    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+/* ---- Functions ---- */
+
+struct function_list {
+    struct sonde_arena *arena;
+    Sonde__V1__Info *info;
+};
+
+static void add_function_time(void *context, const struct function_time *from) {
+    struct function_list *list = context;
+    Sonde__V1__FunctionTime *time = sonde_arena_alloc(list->arena, sizeof *time);
+    if (!time || list->info->n_function_times == FUNCTION_TIMES_SUMS)
+        return;
+    sonde__v1__function_time__init(time);
+    time->target = (char *)rpc_text(list->arena, from->target);
+    time->function = (char *)rpc_text(list->arena, from->function);
+    time->cpu_ns = from->cpu_ns;
+    list->info->function_times[list->info->n_function_times++] = time;
 }
+
+/* Names of targets are those of all users' processes. */
+static void fill_function_times(struct rpc_call *call, Sonde__V1__Info *info) {
+    struct function_list list = {rpc_call_arena(call), info};
+    struct function_times *times = rpc_call_server(call)->functions;
+    if (!times || rpc_call_is_limited(call))
+        return;
+    info->function_times =
+        sonde_arena_alloc(list.arena, FUNCTION_TIMES_SUMS * sizeof *info->function_times);
+    if (info->function_times)
+        function_times_list(times, add_function_time, &list);
+}
+
+/* ---- Rights ---- */
 
 /* The rights are tried on a worker. */
 struct info_job {
@@ -52,6 +80,40 @@ static void fill_rights(struct sonde_arena *arena, const struct host_right *righ
         right->command = (char *)rpc_text(arena, rights[i].command);
         right->reason = (char *)rpc_text(arena, rights[i].reason);
         info->rights[info->n_rights++] = right;
+    }
+}
+
+static Sonde__V1__Export *make_export(struct sonde_arena *arena,
+                                      const struct rpc_export_state *state) {
+    struct engine_drop lost[RPC_MAX_EXPORT_CAUSES];
+    Sonde__V1__Export *export = sonde_arena_alloc(arena, sizeof *export);
+    if (!export)
+        return NULL;
+    sonde__v1__export__init(export);
+    export->destination = (char *)state->destination;
+    export->receiver = (char *)rpc_text(arena, state->receiver);
+    export->sent = state->sent;
+    export->retries = state->retries;
+    for (size_t i = 0; i < state->lost_count; i++)
+        lost[i] = (struct engine_drop){state->lost[i].cause, state->lost[i].count};
+    export->lost = rpc_drops(arena, lost, state->lost_count, &export->n_lost);
+    export->queue_bytes = state->queue_bytes;
+    export->trouble = (char *)rpc_text(arena, state->trouble);
+    return export;
+}
+
+/* The message refers to texts in the states. */
+static void fill_exports(const struct rpc_server *server, struct sonde_arena *arena,
+                         Sonde__V1__Info *info) {
+    struct rpc_export_state *states = sonde_arena_alloc(arena, RPC_MAX_EXPORTS * sizeof *states);
+    info->exports = sonde_arena_alloc(arena, RPC_MAX_EXPORTS * sizeof *info->exports);
+    if (!states || !info->exports || !server->export_info)
+        return;
+    size_t count = server->export_info(server->export_context, states);
+    for (size_t i = 0; i < count; i++) {
+        Sonde__V1__Export *export = make_export(arena, &states[i]);
+        if (export)
+            info->exports[info->n_exports++] = export;
     }
 }
 
@@ -80,8 +142,9 @@ static void answer(struct rpc_call *call, const struct host_right *rights) {
     info.drops_total =
         rpc_drops(rpc_call_arena(call), counters.drops, counters.drop_count, &info.n_drops_total);
     info.streams_running = counters.streams_running;
-    info.cpu_ns = cpu_ns();
-    info.resident_bytes = resident_bytes();
+    fill_exports(server, rpc_call_arena(call), &info);
+    fill_usage(&info);
+    fill_function_times(call, &info);
     if (rights)
         fill_rights(rpc_call_arena(call), rights, &info);
     rpc_reply(call, &info.base);

@@ -3,6 +3,7 @@
 
 #include "service/rpc/core/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_TITLE         200
@@ -105,7 +106,7 @@ sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rend
     if (!message)
         return SONDE_OK;
     rendering->options.title = *message->title ? message->title : NULL;
-    rendering->options.merge_threads = message->merge_threads;
+    rendering->options.split_threads = message->split_threads;
     rendering->options.gzip_level = message->raw ? -1 : 0;
     return check_length("rendering.title", message->title, MAX_TITLE, diag);
 }
@@ -120,9 +121,8 @@ sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_renderin
 }
 
 void rpc_rendering_of_many(struct rpc_rendering *rendering) {
-    bool has_threads =
-        rendering->format == SONDE_FORMAT_FIREFOX || rendering->format == SONDE_FORMAT_SPEEDSCOPE;
-    rendering->options.merge_threads = rendering->options.merge_threads || !has_threads;
+    if (rendering->format != SONDE_FORMAT_SPEEDSCOPE)
+        rendering->options.split_threads = false;
 }
 
 sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *message, const char *sample_type,
@@ -142,10 +142,10 @@ struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
                                            const struct sonde_draw_options *wanted) {
     struct sonde_draw_options options = sonde_draw_defaults(profile);
     if (wanted->type)
-        options.title = options.type = wanted->type;
+        options.type = wanted->type;
     if (wanted->title)
         options.title = wanted->title;
-    options.merge_threads = wanted->merge_threads;
+    options.split_threads = wanted->split_threads;
     options.gzip_level = wanted->gzip_level;
     options.limit_kernel_frames = wanted->limit_kernel_frames;
     options.max_kernel_frames = wanted->max_kernel_frames;
@@ -158,6 +158,23 @@ static sonde_err check_frequency(uint32_t sent, struct engine_cpu_spec *spec,
                       &spec->frequency_hz, diag);
 }
 
+sonde_err rpc_refuse_format(const struct sonde_format_info *info, enum sonde_subject subject,
+                            struct sonde_diag *diag) {
+    static const char *const measured[] = {[SONDE_OF_CPU] = "of time",
+                                           [SONDE_OF_ALLOCATIONS] = "of allocations",
+                                           [SONDE_OF_HEAP] = "of a heap"};
+    size_t count, used = 0;
+    const struct sonde_format_info *table = sonde_format_table(&count);
+    char list[240] = "";
+    for (size_t i = 0; i < count && used < sizeof list; i++)
+        if (table[i].is_drawn && (table[i].offered & subject))
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
+                                     table[i].output);
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "output: a profile %s cannot be written as %s; use one of %s",
+                      measured[subject], info->output, list);
+}
+
 static sonde_err check_source(Sonde__V1__Source source, struct engine_cpu_spec *spec,
                               struct sonde_diag *diag) {
     if ((unsigned)source >= ENGINE_SOURCES)
@@ -167,7 +184,7 @@ static sonde_err check_source(Sonde__V1__Source source, struct engine_cpu_spec *
     if (source == SONDE__V1__SOURCE__GUEST && spec->target.all)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "source: several processes as one target are sampled from outside: use "
-                          "AUTOMATIC or HOST");
+                          "auto or host");
     spec->source = (enum engine_source)source;
     return SONDE_OK;
 }
@@ -206,6 +223,8 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const ui
         err = rpc_rendering(request->rendering, rendering, diag);
     if (!err && spec->target.all)
         rpc_rendering_of_many(rendering);
+    if (!err && request->as_contentions && spec->mode != ENGINE_OFF_CPU)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "as_contentions: only for mode OFF_CPU");
     return err;
 }
 
@@ -274,13 +293,20 @@ sonde_err rpc_allocs_spec(const Sonde__V1__CaptureAllocsRequest *request,
         err = check_density(request->sample_bytes, request->probability, spec, diag);
     if (!err)
         err = rpc_rendering_allocs(request->rendering, request->sample_type, rendering, diag);
+    spec->keep_allocator_frames =
+        !err && ((request->rendering && request->rendering->keep_allocator_frames) ||
+                 rendering->format == SONDE_FORMAT_LEGACY_HEAP);
+    if (!err)
+        err = check_length("poll_key", request->poll_key, ENGINE_ALLOCS_POLL_KEY, diag);
+    if (!err && *request->poll_key && request->keep)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "poll_key and keep exclude each other");
     return err;
 }
 
 sonde_err rpc_allocs_session_spec(const Sonde__V1__StartAllocsRequest *request,
                                   struct engine_allocs_spec *spec, uint32_t *lease_ms,
                                   struct sonde_diag *diag) {
-    *spec = (struct engine_allocs_spec){0};
+    *spec = (struct engine_allocs_spec){.keep_allocator_frames = request->keep_allocator_frames};
     *lease_ms = 0;
     sonde_err err = rpc_selector(request->target, &spec->target, diag);
     if (!err)

@@ -37,8 +37,12 @@ struct rpc_rendering {
 SONDE_MUST_USE sonde_err rpc_rendering(const Sonde__V1__Rendering *message,
                                        struct rpc_rendering *rendering, struct sonde_diag *diag);
 
-/* For several processes as one target: pictures and text begin with the process instead of the
- * thread. Formats that have threads keep them. */
+/* Refuses a format that is not offered for what the profile measures, and lists those that are. */
+sonde_err rpc_refuse_format(const struct sonde_format_info *info, enum sonde_subject subject,
+                            struct sonde_diag *diag);
+
+/* For several processes as one target: pictures and text begin with the process, so only
+ * SPEEDSCOPE may be split by thread. */
 void rpc_rendering_of_many(struct rpc_rendering *rendering);
 
 /* For a profile that has not been read yet: allows every rendered format. */

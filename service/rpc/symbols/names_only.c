@@ -16,12 +16,13 @@ struct reply {
     struct sonde_arena arena;
     struct dictionary pointers;
     Sonde__V1__SymbolizeResponse message;
+    bool name_allocators;
 };
 
 static size_t count_frames(const struct engine_symbol *symbols, size_t count) {
     size_t frames = 0;
     for (size_t i = 0; i < count; i++)
-        frames += symbols[i].frame_count;
+        frames += symbols[i].frame_count + (symbols[i].allocator_name != NULL);
     return frames;
 }
 
@@ -47,6 +48,10 @@ static bool add_frame(struct reply *reply, const char *name) {
 }
 
 static bool add_symbol(struct reply *reply, const struct engine_symbol *symbol) {
+    if (reply->name_allocators && symbol->allocator_name) {
+        reply->message.frame_counts[reply->message.n_frame_counts++] = 1;
+        return add_frame(reply, symbol->allocator_name);
+    }
     reply->message.frame_counts[reply->message.n_frame_counts++] = symbol->frame_count;
     for (uint32_t i = 0; i < symbol->frame_count; i++)
         if (!add_frame(reply, symbol->frames[i].name))
@@ -54,8 +59,10 @@ static bool add_symbol(struct reply *reply, const struct engine_symbol *symbol) 
     return true;
 }
 
-sonde_err names_only_pack(const struct engine_symbol *symbols, size_t count, grpc_slice *packed) {
-    struct reply reply = {.message = SONDE__V1__SYMBOLIZE_RESPONSE__INIT};
+sonde_err names_only_pack(const struct engine_symbol *symbols, size_t count, bool name_allocators,
+                          grpc_slice *packed) {
+    struct reply reply = {.message = SONDE__V1__SYMBOLIZE_RESPONSE__INIT,
+                          .name_allocators = name_allocators};
     dictionary_init(&reply.pointers, LIMIT_BYTES);
     bool is_good = make_room(&reply, count, count_frames(symbols, count));
     for (size_t i = 0; i < count && is_good; i++)

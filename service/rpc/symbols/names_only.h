@@ -10,8 +10,9 @@
 
 #include <grpc/slice.h>
 
-/* A packed SymbolizeResponse. SONDE_OUT_OF_MEMORY. */
+/* A packed SymbolizeResponse. name_allocators: unnamed code of allocators gets the name of an
+ * exported function. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err names_only_pack(const struct engine_symbol *symbols, size_t count,
-                                         grpc_slice *packed);
+                                         bool name_allocators, grpc_slice *packed);
 
 #endif

@@ -15,7 +15,7 @@
 struct answer {
     struct symbolize_request query;
     struct symbolize_source source;
-    bool names_only;
+    bool names_only, name_allocators;
     grpc_slice packed;
 };
 
@@ -62,7 +62,7 @@ static sonde_err pack(struct symbolize_request *query, const struct engine_symbo
     struct sonde_arena arena = {0};
     sonde_err err = SONDE_OK;
     if (answer->names_only)
-        return names_only_pack(symbols, count, &answer->packed);
+        return names_only_pack(symbols, count, answer->name_allocators, &answer->packed);
     response.symbols = sonde_arena_alloc(&arena, (count + 1) * sizeof *response.symbols);
     for (size_t i = 0; response.symbols && i < count; i++)
         if ((response.symbols[i] = make_symbols(&arena, &symbols[i])))
@@ -118,6 +118,7 @@ void rpc_symbolize(struct rpc_call *call, const ProtobufCMessage *message) {
     if (rpc_call_is_for_other(call))
         hide_kernel(request);
     answer->names_only = request->names_only;
+    answer->name_allocators = request->name_allocators;
     answer->query.call = call;
     answer->query.source = &answer->source;
     answer->query.pack = pack;

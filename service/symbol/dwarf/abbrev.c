@@ -116,7 +116,7 @@ struct attribute {
 
 static const struct attribute attributes[] = {
     {AT_sibling, SLOT_SIBLING, ALL_ROLES},
-    {AT_name, SLOT_NAME, FOR(SCOPE) | FOR(FUNCTION)},
+    {AT_name, SLOT_NAME, FOR(UNIT) | FOR(SCOPE) | FOR(FUNCTION)},
     {AT_stmt_list, SLOT_STMT_LIST, FOR(UNIT)},
     {AT_low_pc, SLOT_LOW_PC, CODE},
     {AT_high_pc, SLOT_HIGH_PC, CODE},

@@ -113,6 +113,7 @@ enum {
     LANG_ObjC_plus_plus = 0x11,
     LANG_C_plus_plus_03 = 0x19,
     LANG_C_plus_plus_11 = 0x1a,
+    LANG_Rust = 0x1c,
     LANG_C_plus_plus_14 = 0x21,
     LANG_C_plus_plus_17 = 0x2b,
     LANG_C_plus_plus_20 = 0x3a,

@@ -8,6 +8,7 @@
 #include "service/symbol/dwarf/constants.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_DEPTH 512
 
@@ -15,8 +16,13 @@
 struct frame {
     uint32_t parent; /* the innermost entry; DWARF_NO_ENTRY = outside of functions */
     uint32_t opened; /* the entry of this DIE, or DWARF_NO_ENTRY */
-    uint32_t scope;  /* the innermost scope; DWARF_NO_SCOPE = the unit */
+    uint32_t scope;  /* the innermost scope; DWARF_NO_SCOPE = the unit or a function */
     bool has_scope;  /* functions below it are members of scope */
+    uint32_t around; /* the frame of the innermost function; 0 = the unit */
+    /* Of functions and the unit: */
+    uint32_t lambdas;  /* the number of lambdas in it so far */
+    uint32_t as_scope; /* of the classes in it; DWARF_NO_SCOPE = not needed yet */
+    uint64_t offset;
 };
 
 struct pass {
@@ -24,6 +30,7 @@ struct pass {
     struct dwarf_walk *walk; /* NULL = scopes only */
     struct cursor cursor;
     const uint8_t *info;
+    bool is_rust;
     struct frame frames[MAX_DEPTH];
     uint32_t depth;
     struct dwarf_die die;
@@ -181,14 +188,48 @@ static void open_frame(struct pass *pass, struct frame frame) {
         pass->frames[pass->depth++] = frame;
 }
 
-static const struct frame outside = {DWARF_NO_ENTRY, DWARF_NO_ENTRY, DWARF_NO_SCOPE, false};
+static const struct frame outside = {
+    .parent = DWARF_NO_ENTRY, .opened = DWARF_NO_ENTRY, .scope = DWARF_NO_SCOPE};
+
+/* A frame inside of `around` that is no scope. */
+static struct frame inside(const struct frame *around) {
+    struct frame frame = outside;
+    frame.has_scope = around->has_scope;
+    frame.around = around->around;
+    return frame;
+}
+
+static bool begins(const char *text, const char *start) {
+    return text && strncmp(text, start, strlen(start)) == 0;
+}
+
+/* A type without a name that has operator() is a lambda's. */
+static void count_lambda(struct pass *pass, const struct frame *around, const char *name) {
+    struct dwarf_scope *scope = &pass->unit->scopes.items[around->scope];
+    if (!scope->name && !scope->is_namespace && scope->lambda == 0 && begins(name, "operator()"))
+        scope->lambda = ++pass->frames[around->around].lambdas;
+}
+
+/* Remembers the scope of a function whose linkage name is missing or, as that of a closure in Rust,
+ * is not its own. */
+static void add_scoped(struct pass *pass, const struct frame *around) {
+    bool has_linkage = dwarf_die_has(&pass->die, SLOT_LINKAGE_NAME);
+    if (!around->has_scope || around->scope == DWARF_NO_SCOPE || (has_linkage && !pass->is_rust))
+        return;
+    const char *name = dwarf_die_string(pass->unit, &pass->die, SLOT_NAME);
+    if (has_linkage && !begins(name, "{closure#"))
+        return;
+    dwarf_scopes_add_function(&pass->unit->scopes, pass->die.offset, around->scope);
+    count_lambda(pass, around, name);
+}
 
 static void visit_function(struct pass *pass, const struct frame *around) {
-    struct frame frame = outside;
-    if (around->has_scope && around->scope != DWARF_NO_SCOPE &&
-        !dwarf_die_has(&pass->die, SLOT_LINKAGE_NAME))
-        dwarf_scopes_add_function(&pass->unit->scopes, pass->die.offset, around->scope);
-    enum code code = pass->walk ? add_function(pass) : DISCARDED_CODE;
+    struct frame frame = inside(around);
+    frame.around = pass->depth;
+    frame.as_scope = DWARF_NO_SCOPE;
+    frame.offset = pass->die.offset;
+    add_scoped(pass, around);
+    enum code code = pass->walk ? add_function(pass) : around->has_scope ? NO_CODE : DISCARDED_CODE;
     if (code == DISCARDED_CODE) {
         skip_children(pass, &pass->die);
         return;
@@ -198,11 +239,21 @@ static void visit_function(struct pass *pass, const struct frame *around) {
     open_frame(pass, frame);
 }
 
+/* The scope that contains a class; for the first class in a function, a new one. */
+static uint32_t scope_around(struct pass *pass, const struct frame *around) {
+    struct frame *function = &pass->frames[around->around];
+    if (around->scope != DWARF_NO_SCOPE || around->around == 0)
+        return around->scope;
+    if (function->as_scope == DWARF_NO_SCOPE)
+        function->as_scope = dwarf_scopes_add_enclosing(&pass->unit->scopes, function->offset);
+    return function->as_scope;
+}
+
 static void visit_scope(struct pass *pass, const struct frame *around) {
-    struct frame frame = outside;
-    frame.has_scope = around->has_scope;
+    struct frame frame = inside(around);
     if (frame.has_scope && pass->die.abbrev->has_children)
-        frame.scope = dwarf_scopes_add(&pass->unit->scopes, pass->unit, &pass->die, around->scope);
+        frame.scope = dwarf_scopes_add(&pass->unit->scopes, pass->unit, &pass->die,
+                                       scope_around(pass, around));
     open_frame(pass, frame);
 }
 
@@ -217,7 +268,7 @@ static void visit_inlined(struct pass *pass, uint32_t parent) {
 }
 
 static void visit(struct pass *pass, enum dwarf_role role) {
-    struct frame around = pass->frames[pass->depth - 1], frame = outside;
+    struct frame around = pass->frames[pass->depth - 1], frame = inside(&around);
     switch (role) {
     case ROLE_FUNCTION:
         visit_function(pass, &around);
@@ -229,8 +280,10 @@ static void visit(struct pass *pass, enum dwarf_role role) {
         visit_inlined(pass, around.parent);
         break;
     case ROLE_HOLDER:
+        open_frame(pass, outside);
+        break;
     case ROLE_BLOCK:
-        frame.parent = role == ROLE_BLOCK ? around.parent : DWARF_NO_ENTRY;
+        frame.parent = around.parent;
         open_frame(pass, frame);
         break;
     case ROLE_CATCH:
@@ -271,12 +324,11 @@ static void step(struct pass *pass) {
         visit(pass, (enum dwarf_role)abbrev->role);
 }
 
-/* Scopes are part of names in C++; in other languages, a function without a linkage name is known
- * by its plain name. */
-static bool is_cpp(const struct dwarf_die *root) {
-    if (!dwarf_die_has(root, SLOT_LANGUAGE))
-        return false;
-    switch (root->values[SLOT_LANGUAGE].number) {
+/* Scopes are part of names in C++ and Rust; in other languages, a function without a linkage name
+ * is known by its plain name. */
+static bool has_scopes(const struct dwarf_die *root) {
+    switch (dwarf_die_language(root)) {
+    case LANG_Rust:
     case LANG_C_plus_plus:
     case LANG_ObjC_plus_plus:
     case LANG_C_plus_plus_03:
@@ -302,8 +354,9 @@ bool dwarf_dies_read(struct dwarf_unit *unit, struct dwarf_walk *walk) {
         return false;
     dwarf_die_rest(unit, &pass.cursor, root, &pass.die);
     if (root->has_children)
-        pass.frames[pass.depth++] =
-            (struct frame){DWARF_NO_ENTRY, DWARF_NO_ENTRY, DWARF_NO_SCOPE, is_cpp(&pass.die)};
+        pass.frames[pass.depth++] = outside;
+    pass.frames[0].has_scope = has_scopes(&pass.die);
+    pass.is_rust = dwarf_die_language(&pass.die) == LANG_Rust;
     while (pass.depth > 0 && pass.cursor.at < pass.cursor.end)
         step(&pass);
     bool whole = !pass.cursor.failed;

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The names of functions: the linkage name if one of a function's origins has it, else the plain
- * name with the scopes of its declaration. */
+ * name with the scopes of its declaration. Members of classes inside functions, as lambdas of GCC,
+ * and closures of Rust get a linkage name that is made up, so that they differ. */
 #include "service/symbol/dwarf/walk.h"
+
+#include "service/symbol/dwarf/constants.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_HOPS     8 /* a malicious file can have a cycle */
-#define MAX_SCOPE    1024
+#define MAX_SCOPE    1536
 #define MAX_NAME     512
+#define MAX_MANGLED  2048 /* longer names are not demangled */
 #define DIE_FUEL     64
 #define FIRST_MEMO   1024u
 #define LARGEST_MEMO ((size_t)1 << 20)
@@ -71,21 +76,13 @@ static uint32_t function_of_linkage(struct dwarf_walk *walk, const char *name) {
     return function;
 }
 
-static uint32_t function_of_scoped(struct dwarf_walk *walk, struct dwarf_unit *unit,
-                                   uint64_t offset, const char *name) {
-    char text[MAX_SCOPE + MAX_NAME];
-    if (!unit->has_scopes) {
-        dwarf_dies_read(unit, NULL);
-        unit->file->opened_bytes += unit->scopes.capacity * sizeof *unit->scopes.items +
-                                    unit->scopes.function_capacity * sizeof *unit->scopes.functions;
-    }
-    dwarf_scopes_text(&unit->scopes, offset, text, MAX_SCOPE);
-    if (text[0] == 0)
-        return line_table_add_function(walk->builder, name, 0);
-    size_t len = strlen(text);
-    snprintf(text + len, sizeof text - len, "%s", name);
-    return line_table_add_function(walk->builder, text, 0);
-}
+/* The names on the way to the name of a function: those of its DIE and its origins. */
+struct found {
+    const char *linkage; /* NULL = none of them has one */
+    const char *name;    /* "" = none */
+    struct dwarf_unit *unit;
+    uint64_t offset; /* the last DIE */
+};
 
 /* Finds the DIE that this one refers to as its origin. False if there is none. */
 static bool follow(const struct dwarf_die *die, struct dwarf_unit **unit, uint64_t *offset,
@@ -103,22 +100,184 @@ static bool follow(const struct dwarf_die *die, struct dwarf_unit **unit, uint64
     return true;
 }
 
-static uint32_t resolve(struct dwarf_walk *walk, struct dwarf_unit *own, struct dwarf_unit *unit,
-                        uint64_t offset) {
-    const char *name = NULL;
+static struct found find_names(struct dwarf_unit *own, struct dwarf_unit *unit, uint64_t offset) {
+    struct found found = {.unit = unit, .offset = offset};
     struct dwarf_die die;
-    for (int i = 0; i < MAX_HOPS && dwarf_fuel_take(unit->file->fuel, DIE_FUEL); i++) {
-        if (!dwarf_die_at(unit, offset, &die))
+    for (int i = 0; i < MAX_HOPS && dwarf_fuel_take(found.unit->file->fuel, DIE_FUEL); i++) {
+        if (!dwarf_die_at(found.unit, found.offset, &die))
             break;
-        const char *linkage = dwarf_die_string(unit, &die, SLOT_LINKAGE_NAME);
-        if (linkage && linkage[0])
-            return function_of_linkage(walk, linkage);
-        if (!name)
-            name = dwarf_die_string(unit, &die, SLOT_NAME);
-        if (!follow(&die, &unit, &offset, own))
+        if (!found.name)
+            found.name = dwarf_die_string(found.unit, &die, SLOT_NAME);
+        found.linkage = dwarf_die_string(found.unit, &die, SLOT_LINKAGE_NAME);
+        if (found.linkage && found.linkage[0])
+            break;
+        found.linkage = NULL;
+        if (!follow(&die, &found.unit, &found.offset, own))
             break;
     }
-    return function_of_scoped(walk, unit, offset, name ? name : "");
+    found.name = found.name ? found.name : "";
+    return found;
+}
+
+static struct dwarf_scope_path path_of(const struct found *found) {
+    struct dwarf_unit *unit = found->unit;
+    struct dwarf_scope_path path;
+    if (!unit->has_scopes) {
+        dwarf_dies_read(unit, NULL);
+        unit->file->opened_bytes += unit->scopes.capacity * sizeof *unit->scopes.items +
+                                    unit->scopes.function_capacity * sizeof *unit->scopes.functions;
+    }
+    dwarf_scopes_path(&unit->scopes, found->offset, &path);
+    return path;
+}
+
+/* The name of a scope. Lambdas outside of functions are numbered per source file. */
+static void scope_name(const struct found *found, const struct dwarf_scope *scope, bool in_function,
+                       char text[MAX_NAME]) {
+    const char *file = dwarf_die_string(found->unit, &found->unit->root, SLOT_NAME);
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    if (scope->lambda && (in_function || !file))
+        snprintf(text, MAX_NAME, "{lambda#%u}", scope->lambda);
+    else if (scope->lambda)
+        snprintf(text, MAX_NAME, "{lambda#%u in %s}", scope->lambda, slash ? slash + 1 : file);
+    else
+        snprintf(text, MAX_NAME, "%s",
+                 scope->name           ? scope->name
+                 : scope->is_namespace ? "(anonymous namespace)"
+                                       : "(anonymous)");
+}
+
+/* "a::b::name" */
+static uint32_t function_of_scoped(struct dwarf_walk *walk, const struct found *found,
+                                   const struct dwarf_scope_path *path) {
+    struct sonde_buf text = {.limit = MAX_SCOPE};
+    char part[MAX_NAME];
+    for (uint32_t i = path->count; i-- > 0 && !text.failed;) {
+        scope_name(found, path->items[i], false, part);
+        sonde_buf_puts(&text, part);
+        sonde_buf_puts(&text, "::");
+    }
+    sonde_buf_puts(&text, found->name);
+    uint32_t function =
+        line_table_add_function(walk->builder, text.failed ? found->name : text.data, 0);
+    sonde_buf_finish(&text);
+    return function;
+}
+
+/* --- names of local classes ------------------------------------------------------------------- */
+
+static void put_part(struct sonde_buf *mangled, const char *part) {
+    sonde_buf_printf(mangled, "%zu%s", strlen(part), part);
+}
+
+/* Appends a function's name without "_Z", mangled as the Itanium C++ ABI defines it: for a member
+ * of a local class "Z<enclosing function>EN<length><scope>...<length><name>E". Demanglers take any
+ * text as a part, so types that have no name are their description. False if it is too deep. */
+static bool put_function(struct sonde_buf *mangled, struct dwarf_unit *own,
+                         const struct found *found, int depth) {
+    struct dwarf_scope_path path;
+    char part[MAX_NAME];
+    if (found->linkage && strncmp(found->linkage, "_Z", 2) == 0) {
+        sonde_buf_puts(mangled, found->linkage + 2);
+        return true;
+    }
+    path = path_of(found);
+    if (path.function) {
+        struct found outer = find_names(own, found->unit, path.function);
+        sonde_buf_putc(mangled, 'Z');
+        if (depth == 0 || !put_function(mangled, own, &outer, depth - 1))
+            return false;
+        sonde_buf_putc(mangled, 'E');
+    }
+    sonde_buf_putc(mangled, 'N');
+    for (uint32_t i = path.count; i-- > 0 && !mangled->failed;) {
+        scope_name(found, path.items[i], path.function, part);
+        put_part(mangled, part);
+    }
+    put_part(mangled, found->linkage ? found->linkage : found->name);
+    sonde_buf_putc(mangled, 'E');
+    return true;
+}
+
+/* A member of a class in a function, such as a lambda: "enclosing(int)::{lambda#1}::operator()". */
+static uint32_t function_of_local(struct dwarf_walk *walk, struct dwarf_unit *own,
+                                  const struct found *found, const struct dwarf_scope_path *path) {
+    struct sonde_buf mangled = {.limit = MAX_MANGLED};
+    sonde_buf_puts(&mangled, "_Z");
+    bool good = put_function(&mangled, own, found, MAX_HOPS) && !mangled.failed;
+    uint32_t function =
+        good ? line_table_add_function(walk->builder, mangled.data, LINE_TABLE_IS_LINKAGE_NAME)
+             : function_of_scoped(walk, found, path);
+    sonde_buf_finish(&mangled);
+    return function;
+}
+
+/* --- names of closures in Rust ---------------------------------------------------------------- */
+
+#define RUST_CLOSURE   "28_$u7b$$u7b$closure$u7d$$u7d$"
+#define CLOSURE_PREFIX "{closure#"
+
+/* Collects the numbers of the closures that contain a closure, and its own; outermost first. */
+static uint32_t closure_numbers(const struct found *found, uint32_t numbers[MAX_HOPS]) {
+    struct dwarf_scope_path path = path_of(found);
+    uint32_t count = 0;
+    for (uint32_t i = path.count + 1; i-- > 0 && count < MAX_HOPS;) {
+        const char *name = i > 0 ? path.items[i - 1]->name : found->name;
+        if (name && strncmp(name, CLOSURE_PREFIX, strlen(CLOSURE_PREFIX)) == 0)
+            numbers[count++] = (uint32_t)strtoul(name + strlen(CLOSURE_PREFIX), NULL, 10);
+    }
+    return count;
+}
+
+static uint32_t count_closures(const char *linkage) {
+    uint32_t count = 0;
+    for (; (linkage = strstr(linkage, RUST_CLOSURE)) != NULL; linkage++)
+        count++;
+    return count;
+}
+
+/* Rust's older mangling calls every closure {{closure}}, and only a hash tells those of a function
+ * apart. DWARF has their numbers, which replace the last ones. */
+static uint32_t function_of_closure(struct dwarf_walk *walk, const struct found *found) {
+    uint32_t numbers[MAX_HOPS], known = closure_numbers(found, numbers);
+    uint32_t total = count_closures(found->linkage), at = 0;
+    struct sonde_buf mangled = {.limit = MAX_MANGLED};
+    const char *rest = found->linkage;
+    for (const char *next; (next = strstr(rest, RUST_CLOSURE)) != NULL; at++) {
+        char part[64];
+        sonde_buf_append(&mangled, rest, (size_t)(next - rest));
+        snprintf(part, sizeof part, "_$u7b$closure$u23$%u$u7d$",
+                 at + known >= total ? numbers[at + known - total] : 0);
+        if (at + known >= total)
+            put_part(&mangled, part);
+        else
+            sonde_buf_puts(&mangled, RUST_CLOSURE);
+        rest = next + strlen(RUST_CLOSURE);
+    }
+    sonde_buf_puts(&mangled, rest);
+    uint32_t function = line_table_add_function(
+        walk->builder, mangled.failed ? found->linkage : mangled.data, LINE_TABLE_IS_LINKAGE_NAME);
+    sonde_buf_finish(&mangled);
+    return function;
+}
+
+static bool is_closure(const struct found *found) {
+    return dwarf_die_language(&found->unit->root) == LANG_Rust &&
+           strncmp(found->name, CLOSURE_PREFIX, strlen(CLOSURE_PREFIX)) == 0 &&
+           strstr(found->linkage, RUST_CLOSURE);
+}
+
+/* --- entries ---------------------------------------------------------------------------------- */
+
+static uint32_t resolve(struct dwarf_walk *walk, struct dwarf_unit *own, struct dwarf_unit *unit,
+                        uint64_t offset) {
+    struct found found = find_names(own, unit, offset);
+    if (found.linkage)
+        return is_closure(&found) ? function_of_closure(walk, &found)
+                                  : function_of_linkage(walk, found.linkage);
+    struct dwarf_scope_path path = path_of(&found);
+    return path.function ? function_of_local(walk, own, &found, &path)
+                         : function_of_scoped(walk, &found, &path);
 }
 
 uint32_t dwarf_entry_name(struct dwarf_walk *walk, struct dwarf_unit *unit,

@@ -6,8 +6,6 @@
 
 #include <stdlib.h>
 
-#define MAX_DEPTH 64
-
 static bool reserve(void **items, uint32_t count, uint32_t *capacity, size_t item_size) {
     if (count < *capacity)
         return true;
@@ -20,15 +18,22 @@ static bool reserve(void **items, uint32_t count, uint32_t *capacity, size_t ite
     return true;
 }
 
-uint32_t dwarf_scopes_add(struct dwarf_scopes *scopes, const struct dwarf_unit *unit,
-                          const struct dwarf_die *die, uint32_t parent) {
+static uint32_t add(struct dwarf_scopes *scopes, struct dwarf_scope scope) {
     if (!reserve((void **)&scopes->items, scopes->count, &scopes->capacity, sizeof *scopes->items))
         return DWARF_NO_SCOPE;
-    const char *name = dwarf_die_string(unit, die, SLOT_NAME);
-    if (!name)
-        name = die->abbrev->tag == TAG_namespace ? "(anonymous namespace)" : "(anonymous)";
-    scopes->items[scopes->count] = (struct dwarf_scope){parent, name};
+    scopes->items[scopes->count] = scope;
     return scopes->count++;
+}
+
+uint32_t dwarf_scopes_add(struct dwarf_scopes *scopes, const struct dwarf_unit *unit,
+                          const struct dwarf_die *die, uint32_t parent) {
+    return add(scopes, (struct dwarf_scope){.parent = parent,
+                                            .name = dwarf_die_string(unit, die, SLOT_NAME),
+                                            .is_namespace = die->abbrev->tag == TAG_namespace});
+}
+
+uint32_t dwarf_scopes_add_enclosing(struct dwarf_scopes *scopes, uint64_t function) {
+    return add(scopes, (struct dwarf_scope){.parent = DWARF_NO_SCOPE, .function = function});
 }
 
 void dwarf_scopes_add_function(struct dwarf_scopes *scopes, uint64_t offset, uint32_t scope) {
@@ -50,24 +55,22 @@ static uint32_t scope_of(const struct dwarf_scopes *scopes, uint64_t offset) {
     return found ? scopes->functions[low].scope : DWARF_NO_SCOPE;
 }
 
-void dwarf_scopes_text(const struct dwarf_scopes *scopes, uint64_t offset, char *text,
-                       size_t size) {
-    const char *path[MAX_DEPTH];
-    size_t depth = 0, used = 0;
+void dwarf_scopes_path(const struct dwarf_scopes *scopes, uint64_t offset,
+                       struct dwarf_scope_path *path) {
     uint32_t scope = scope_of(scopes, offset);
-    for (; scope != DWARF_NO_SCOPE && depth < MAX_DEPTH; scope = scopes->items[scope].parent)
-        path[depth++] = scopes->items[scope].name;
-    bool fits = scope == DWARF_NO_SCOPE;
-    while (depth-- > 0 && fits) {
-        size_t len = strlen(path[depth]);
-        fits = len + 3 <= size - used;
-        if (!fits)
-            break;
-        memcpy(text + used, path[depth], len);
-        memcpy(text + used + len, "::", 2);
-        used += len + 2;
+    path->count = 0;
+    path->function = 0;
+    while (scope != DWARF_NO_SCOPE && !path->function) {
+        const struct dwarf_scope *item = &scopes->items[scope];
+        if (path->count == DWARF_SCOPE_DEPTH) {
+            path->count = 0;
+            return;
+        }
+        path->function = item->function;
+        if (!item->function)
+            path->items[path->count++] = item;
+        scope = item->parent;
     }
-    text[fits ? used : 0] = 0;
 }
 
 void dwarf_scopes_clear(struct dwarf_scopes *scopes) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The scopes in which functions are declared. GCC writes no linkage names for static functions and
- * for those in anonymous namespaces, so their qualified names are built from the surrounding DIEs.
- * The namespaces and classes of a unit form a tree, to which functions without a linkage name
- * refer. Both lists are in the order of .debug_info. Thread safety: one thread. */
+ * The scopes in which functions are declared. GCC writes no linkage names for static functions, for
+ * those in anonymous namespaces and for most lambdas, so their qualified names are built from the
+ * surrounding DIEs (names.c). The namespaces and classes of a unit form a tree, to which
+ * functions without a linkage name refer. A class inside a function has the function as its scope.
+ * Both lists are in the order of .debug_info. Thread safety: one thread. */
 #ifndef SONDE_SERVICE_SYMBOL_DWARF_SCOPES_H
 #define SONDE_SERVICE_SYMBOL_DWARF_SCOPES_H
 
@@ -13,7 +14,10 @@
 
 struct dwarf_scope {
     uint32_t parent;
-    const char *name; /* borrowed from the sections */
+    uint32_t lambda;  /* a lambda's type: its number in the function or unit, from 1; otherwise 0 */
+    const char *name; /* borrowed from the sections; NULL = it has none */
+    uint64_t function; /* the offset of a function's DIE; 0 = a namespace or class */
+    bool is_namespace;
 };
 
 struct dwarf_scoped {
@@ -30,12 +34,22 @@ struct dwarf_scopes {
 struct dwarf_unit;
 struct dwarf_die;
 
-/* Adds a scope and returns its number, or DWARF_NO_SCOPE if out of memory. */
+/* Add a scope and return its number, or DWARF_NO_SCOPE if out of memory. */
 uint32_t dwarf_scopes_add(struct dwarf_scopes *scopes, const struct dwarf_unit *unit,
                           const struct dwarf_die *die, uint32_t parent);
+uint32_t dwarf_scopes_add_enclosing(struct dwarf_scopes *scopes, uint64_t function);
 void dwarf_scopes_add_function(struct dwarf_scopes *scopes, uint64_t offset, uint32_t scope);
-/* Writes "a::b::" for the function at that offset; "" if it has no scope, or if it does not fit. */
-void dwarf_scopes_text(const struct dwarf_scopes *scopes, uint64_t offset, char *text, size_t size);
+
+#define DWARF_SCOPE_DEPTH 64
+struct dwarf_scope_path {
+    const struct dwarf_scope *items[DWARF_SCOPE_DEPTH]; /* innermost first */
+    uint32_t count;
+    uint64_t function; /* the function that contains the outermost item; 0 = none */
+};
+/* The scopes of the function at that offset, up to an enclosing function. Without any if they are
+ * too deep. */
+void dwarf_scopes_path(const struct dwarf_scopes *scopes, uint64_t offset,
+                       struct dwarf_scope_path *path);
 void dwarf_scopes_clear(struct dwarf_scopes *scopes);
 void dwarf_scopes_finish(struct dwarf_scopes *scopes);
 

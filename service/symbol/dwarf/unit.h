@@ -60,6 +60,11 @@ static inline bool dwarf_die_has(const struct dwarf_die *die, enum dwarf_slot sl
     return die->present >> slot & 1;
 }
 
+/* DW_AT_language of a unit's root; 0 = none. */
+static inline uint64_t dwarf_die_language(const struct dwarf_die *root) {
+    return dwarf_die_has(root, SLOT_LANGUAGE) ? root->values[SLOT_LANGUAGE].number : 0;
+}
+
 static inline bool dwarf_fuel_take(uint64_t *fuel, uint64_t amount) {
     bool enough = amount <= *fuel;
     *fuel = enough ? *fuel - amount : 0;

@@ -18,7 +18,7 @@
 #include "service/symbol/table/bucket_index.h"
 
 #define LINE_TABLE_MAGIC   0x316e694c646e6f53ull /* "SondLin1" */
-#define LINE_TABLE_VERSION 1u
+#define LINE_TABLE_VERSION 2u
 #define LINE_TABLE_NO_NODE UINT32_MAX
 
 struct line_table_header {

@@ -2,7 +2,10 @@
  *
  * Builds a symbol table from an unsorted list, in four steps:
  *
- *   sort     by start; aliases (symbols with the same start) by how well their names are known
+ *   sort     by start; aliases (symbols with the same start) by how well their names are known:
+ *            symbols of known size first, exported before local ones, the fewest leading
+ *            underscores, global before weak, the shortest, by alphabet. So libc's code is "write",
+ *            not "__write" or "__GI___libc_write".
  *   choose   the first of the aliases, with the size of the longest
  *   extend   symbols of unknown size to the next start, but not beyond their section; drop those
  *            inside a function of known size, because they are labels
@@ -19,17 +22,17 @@ static int underscores(const char *name) {
     return (int)strspn(name, "_");
 }
 
-static int binding_rank(uint8_t binding) {
-    return binding == STB_GLOBAL || binding == STB_GNU_UNIQUE ? 0 : binding == STB_WEAK ? 1 : 2;
+/* The number of leading underscores. The "_Z" or "_R" of a mangled name does not count. */
+static int privacy(const char *name) {
+    return strncmp(name, "_Z", 2) == 0 || strncmp(name, "_R", 2) == 0 ? 0 : underscores(name);
 }
 
-/* Users know the alias with the fewest leading underscores, then the shortest. The "_Z" or "_R" of
- * a mangled name does not count as an underscore. */
-static int compare_names(const char *a, const char *b) {
-    int private_a = strncmp(a, "_Z", 2) == 0 || strncmp(a, "_R", 2) == 0 ? 0 : underscores(a);
-    int private_b = strncmp(b, "_Z", 2) == 0 || strncmp(b, "_R", 2) == 0 ? 0 : underscores(b);
-    if (private_a != private_b)
-        return private_a - private_b;
+static bool is_local(uint8_t binding) {
+    return binding == STB_LOCAL;
+}
+
+/* The last criteria: the shortest name, then the first one by alphabet. */
+static int compare_text(const char *a, const char *b) {
     size_t len_a = strlen(a), len_b = strlen(b);
     if (len_a != len_b)
         return len_a < len_b ? -1 : 1;
@@ -46,9 +49,14 @@ static int compare_symbols(const void *left, const void *right, void *context) {
         return sized_a ? -1 : 1;
     if (a->is_unnamed != b->is_unnamed)
         return a->is_unnamed ? 1 : -1;
-    if (binding_rank(a->binding) != binding_rank(b->binding))
-        return binding_rank(a->binding) - binding_rank(b->binding);
-    return compare_names(names + a->name, names + b->name);
+    if (is_local(a->binding) != is_local(b->binding))
+        return is_local(a->binding) ? 1 : -1;
+    const char *name_a = names + a->name, *name_b = names + b->name;
+    if (privacy(name_a) != privacy(name_b))
+        return privacy(name_a) - privacy(name_b);
+    if ((a->binding == STB_WEAK) != (b->binding == STB_WEAK))
+        return a->binding == STB_WEAK ? 1 : -1;
+    return compare_text(name_a, name_b);
 }
 
 /* --- choose ----------------------------------------------------------------------------------- */

@@ -8,5 +8,6 @@ part=tests/bench/heap
 echo "$(uname -r), $(nproc) cores, load $(cut -d' ' -f1-3 /proc/loadavg)"
 MALLOC_CONF=prof:true,prof_active:false,lg_prof_sample:19 "$part/jemalloc_part"
 "$part/glibc_part"
+"$part/hooks_part"
 "$part/snapshot_part" | grep -v -e '^ok' -e passed
 "$part/stall_part"

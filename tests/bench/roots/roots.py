@@ -31,7 +31,7 @@ ROOTS = re.compile(r"^(_start|__libc_start_main.*|__libc_start_call_main|_start_
 def sonde_stacks(pid, seconds):
     """stack -> samples of a capture from outside."""
     path = os.path.join(stack.WORK, "roots.collapsed")
-    stack.sonde("record", str(pid), "--source", "host", "-F", "499", "-d", str(seconds), "-o", path)
+    stack.sonde("record", str(pid), "--source", "host", "-F", "499", "-d", str(seconds), "-o", path, "--split-threads")
     found = collections.Counter()
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:

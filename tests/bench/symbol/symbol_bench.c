@@ -149,7 +149,7 @@ static double measure_answers(struct symbol_store *store, struct symbol_module *
     struct symbol_answer *answers = calloc(draw->count, sizeof *answers);
     struct sonde_arena arena = {0};
     for (size_t i = 0; i < draw->count; i++)
-        queries[i] = (struct symbol_query){module, draw->items[i]};
+        queries[i] = (struct symbol_query){.module = module, .vaddr = draw->items[i]};
     double before = peer_own_cpu();
     CHECK_INT(symbol_resolve(store, queries, draw->count, &arena, answers), ==, SONDE_OK);
     double cost = peer_own_cpu() - before;
@@ -176,7 +176,7 @@ static long own_peak_kib(void) {
 static enum symbol_quality ask(struct symbol_store *store, struct symbol_module *module,
                                uint32_t wait_ms) {
     struct sonde_arena arena = {0};
-    struct symbol_query query = {module, 0};
+    struct symbol_query query = {.module = module, .vaddr = 0};
     struct symbol_answer answer;
     CHECK_INT(symbol_resolve_wait(store, &query, 1, wait_ms, &arena, &answer), ==, SONDE_OK);
     sonde_arena_finish(&arena);

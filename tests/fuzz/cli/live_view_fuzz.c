@@ -2,7 +2,7 @@
  *
  * Windows of a hostile service: messages separated by 0xff. */
 #include "api/utf8.h"
-#include "clients/cli/verbs/live_view.h"
+#include "clients/cli/verbs/live/live_view.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +34,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     for (int i = 0; i < 3; i++) {
         struct sonde_buf out = {0};
-        const struct live_options options = {
+        struct live_options options = {
             .filter = i ? "o" : "", .by = (enum live_rows)i, .rows = 10, .columns = 60};
+        live_view_move(view, &options, 1 + i);
+        if (live_view_draw(view, &options, &out) > options.rows)
+            abort();
+        live_view_enter(view, &options);
+        live_view_move(view, &options, -1);
+        live_view_enter(view, &options);
         live_view_draw(view, &options, &out);
         check_lines(&out, 60);
         sonde_buf_finish(&out);

@@ -38,6 +38,10 @@ static void on_unseen(void *context, const struct ring_unseen *unseen) {
         abort();
 }
 
+static void on_span(void *context, const struct ring_span *span) {
+    stacks_add_span(((struct sink *)context)->stacks, span);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static char *memory;
     size_t bytes = drain_memory_bytes(1, RING_MIN_BYTES);
@@ -62,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (drain_init(&drain, memory, bytes, NULL) != SONDE_OK)
         return 0;
     struct sink sink = {.stacks = stacks_create(1000)};
-    struct drain_sink calls = {&sink, on_sample, on_thread, on_unseen, on_sample, NULL};
+    struct drain_sink calls = {&sink, on_sample, on_thread, on_unseen, on_sample, on_span, NULL};
     for (uint64_t now = 1; now < 4; now++)
         (void)drain_run(&drain, now * 2 * DRAIN_STALL_NS, now == 1 ? 200 : 0, &calls);
     stacks_release(sink.stacks);

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     headers.content_type = next_line(&rest);
     headers.user_agent = next_line(&rest);
     enum negotiate_shape shape = negotiate_profile(&headers);
-    if (negotiate_is_go(&headers) && (headers.accept.data || shape != NEGOTIATE_PROTO))
+    if (negotiate_reads_pprof(&headers) && (headers.accept.data || shape != NEGOTIATE_PROTO))
         __builtin_trap();
     if (negotiate_wants_html(&headers) && !negotiate_is_browser(&headers))
         __builtin_trap();

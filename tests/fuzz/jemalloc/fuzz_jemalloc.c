@@ -3,7 +3,7 @@
  * Reads any bytes as a heap dump. They must be refused with a reason, or the profile must keep its
  * totals when trimmed, show no difference from itself, and draw in every format for memory. */
 #include "api/draw/draw.h"
-#include "api/profile/diff.h"
+#include "api/profile/diff/diff.h"
 #include "api/profile/jemalloc.h"
 #include "api/profile/memory.h"
 
@@ -41,8 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         must(diag.text[0] != 0 && profile == NULL, "a refusal has a reason");
         return 0;
     }
-    sonde_err err =
-        sonde_memory_trim(profile, sonde_memory_in_allocator_module, NULL, &trimmed, &diag);
+    sonde_err err = sonde_memory_trim(profile, sonde_memory_of_library, NULL, &trimmed, &diag);
     must(err == SONDE_OK || err == SONDE_TOO_LARGE, diag.text);
     if (!err) {
         for (size_t i = 0; i < sonde_profile_type_count(profile); i++)

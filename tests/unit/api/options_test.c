@@ -10,7 +10,7 @@ struct settings {
     const char *socket;
     uint64_t rate;
     double seconds;
-    bool insecure;
+    bool insecure, heap;
     struct sonde_option_list listen;
 };
 
@@ -25,8 +25,11 @@ static const struct sonde_option table[] = {
      offsetof(struct settings, insecure), 0, 0, "no token"},
     {"listen", 0, "ADDR", "SONDE_TEST_LISTEN", SONDE_OPTION_LIST, offsetof(struct settings, listen),
      0, 0, "addresses"},
+    {"enable-heap-profiling", 0, NULL, "SONDE_TEST_HEAP", SONDE_OPTION_FLAG,
+     offsetof(struct settings, heap), 0, 0, "heap"},
 };
-static const struct sonde_options options = {"test [options]", "About.", NULL, table, 5};
+static const struct sonde_options options = {
+    .usage = "test [options]", .about = "About.", .table = table, .count = 6};
 
 static struct settings read_settings;
 static struct sonde_diag diag;
@@ -78,17 +81,29 @@ TEST(numbers_with_a_sign_or_trailing_text_are_refused) {
 TEST(an_unknown_flag_and_a_missing_value_are_refused) {
     READ(false, "--sokcet", "x");
     CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
-    CHECK(strstr(diag.text, "--sokcet") != NULL);
+    CHECK_STR(diag.text, "unknown option --sokcet; did you mean --socket?");
     char *again[] = {"test", "--socket", NULL};
     argc = 2;
     CHECK_INT(read_words(false, &argc, again), ==, SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "--socket needs a value: PATH");
 }
 
+TEST(an_unknown_flag_that_resembles_none_refers_to_help) {
+    READ(false, "--zzzzzzz=socket");
+    CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "unknown option --zzzzzzz=socket; see --help");
+    char *again[] = {"test", "--lisetn=a:1", NULL}, *letter[] = {"test", "-socket", NULL};
+    argc = 2;
+    CHECK_INT(read_words(false, &argc, again), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "unknown option --lisetn=a:1; did you mean --listen?");
+    argc = 2;
+    CHECK_INT(read_words(false, &argc, letter), ==, SONDE_OK); /* -s ocket */
+}
+
 TEST(flags_override_the_environment_which_overrides_the_file) {
     char path[64];
     int fd = mkstemp(temporary_template(path, sizeof path));
-    const char *text = "# settings\nsocket = /from/file\nrate=7\n\nother-program = 1\n";
+    const char *text = "# settings\nsocket = /from/file\nrate=7\n\nworkers = 1\n";
     CHECK_INT(write(fd, text, strlen(text)), ==, strlen(text));
     close(fd);
     setenv("SONDE_CONFIG", path, 1);
@@ -100,6 +115,100 @@ TEST(flags_override_the_environment_which_overrides_the_file) {
     CHECK_INT(err, ==, SONDE_OK);
     CHECK_STR(read_settings.socket, "/from/file");
     CHECK_INT(read_settings.rate, ==, 8);
+}
+
+/* Reads a settings file with that text; *path gets its name. */
+static sonde_err read_settings_file(const char *text, char path[64]) {
+    int fd = mkstemp(temporary_template(path, 64));
+    CHECK_INT(write(fd, text, strlen(text)), ==, strlen(text));
+    close(fd);
+    setenv("SONDE_CONFIG", path, 1);
+    READ(false, "plain");
+    unsetenv("SONDE_CONFIG");
+    unlink(path);
+    return err;
+}
+
+static void check_accepted(const char *text) {
+    char path[64];
+    if (read_settings_file(text, path) != SONDE_OK)
+        check_fail(__FILE__, __LINE__, "%s: %s", text, diag.text);
+}
+
+/* The refusal is "FILE:" and what is expected. */
+static void check_refused(const char *text, const char *expected) {
+    char path[64], whole[400];
+    CHECK_INT(read_settings_file(text, path), ==, SONDE_INVALID_ARGUMENT);
+    snprintf(whole, sizeof whole, "%s:%s", path, expected);
+    CHECK_STR(diag.text, whole);
+}
+
+TEST(a_section_of_a_program_is_for_that_program) {
+    check_accepted("[sonded]\nrate = 5\nanything = goes\n[sonde-gateway]\nlisten = x\n");
+    CHECK_INT(read_settings.rate, ==, 99);
+    CHECK_INT(read_settings.listen.count, ==, 0);
+}
+
+TEST(greptimedbs_section_sets_heap_profiling) {
+    check_accepted("[memory]\n# Default is true.\nenable_heap_profiling = true\n");
+    CHECK(read_settings.heap);
+    check_accepted("[ memory ] # comment\n  enable-heap-profiling=\"no\" # comment\r\n");
+    CHECK(!read_settings.heap);
+    check_accepted("enable_heap_profiling = yes"); /* the last line needs no newline */
+    CHECK(read_settings.heap);
+}
+
+TEST(values_can_be_quoted) {
+    check_accepted("socket = \"/a # b\" # c\n");
+    CHECK_STR(read_settings.socket, "/a # b");
+    check_accepted("socket = /a # b\n");
+    CHECK_STR(read_settings.socket, "/a");
+    check_accepted("socket = \"\"\n");
+    CHECK_STR(read_settings.socket, "");
+}
+
+TEST(a_wrong_line_of_the_file_is_named_by_file_line_and_setting) {
+    check_refused("\nrate = 0\n", "2: rate: \"0\" is not a whole number from 1 to 10000");
+    check_refused("[memory]\nenable_heap_profiling = treu\n",
+                  "2: enable-heap-profiling: \"treu\" is not yes or no");
+    check_refused("listen\n", "1: \"listen\": write NAME = VALUE, [SECTION] or # COMMENT");
+    check_refused("= 5\n", "1: \"= 5\": write NAME = VALUE, [SECTION] or # COMMENT");
+    check_refused("socket = \"/a\n",
+                  "1: \"socket = \"/a\": write NAME = VALUE, [SECTION] or # COMMENT");
+    check_refused("socket = \"/a\" b\n",
+                  "1: \"socket = \"/a\" b\": write NAME = VALUE, [SECTION] or # COMMENT");
+    check_refused("[memory\n", "1: [memory: write [SECTION]");
+}
+
+TEST(an_unknown_setting_is_refused_with_the_nearest_one) {
+    check_refused("[memory]\nenable_heap_profilng = true\n",
+                  "2: enable-heap-profilng: unknown setting of [memory]; did you mean "
+                  "enable-heap-profiling?");
+    check_refused("[memory]\nworkers = 1\n",
+                  "2: workers: unknown setting of [memory]; sonded(8) lists them");
+    check_refused("wrokers = 1\n", "1: wrokers: unknown setting; did you mean workers?");
+    check_refused("seconds = 1\n", "1: seconds: unknown setting; sonded(8) lists them");
+}
+
+TEST(an_unknown_section_is_refused) {
+    check_refused("[memroy]\n", "1: memroy: unknown section; did you mean memory?");
+    check_refused("rate = 1\n[storage]\ndata_home = \"/tmp\"\n",
+                  "2: storage: unknown section; sonded(8) lists them");
+    check_refused("[[memory]]\n", "1: [[memory]]: write [SECTION]");
+}
+
+TEST(a_line_that_is_too_long_is_refused) {
+    char text[1100];
+    memset(text, 'x', sizeof text);
+    memcpy(text, "socket = ", 9);
+    text[1023] = '\n';
+    text[1024] = 0;
+    check_accepted(text);
+    CHECK_INT(strlen(read_settings.socket), ==, 1014);
+    text[1023] = 'x';
+    text[1024] = '\n';
+    text[1025] = 0;
+    check_refused(text, "1: line too long; the limit is 1023 bytes");
 }
 
 TEST(the_first_flag_of_a_list_replaces_the_environment) {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/verbs/live_view.h"
+#include "clients/cli/verbs/live/live_view.h"
 
 #include "tests/unit/check.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static uint64_t target_cpu_ns = 500000000;
 
@@ -120,6 +123,154 @@ TEST(rows_can_be_processes_and_a_target_without_a_clock_has_the_time_of_its_samp
     sonde_buf_finish(&out);
     live_view_destroy(view);
     target_cpu_ns = 500000000;
+}
+
+/* ---- Callers and callees ---- */
+
+enum { MAIN, SERVE, PARSE, WORK, NAMES };
+
+/* main;serve;parse 30, main;serve;parse;work 50, main;work 20, main;serve;serve;work 40. */
+static struct live_view *serving(void) {
+    static char *strings[] = {(char *)"main", (char *)"serve", (char *)"parse", (char *)"work"};
+    static uint32_t leaf_first[][4] = {
+        {PARSE, SERVE, MAIN}, {WORK, PARSE, SERVE, MAIN}, {WORK, MAIN}, {WORK, SERVE, SERVE, MAIN}};
+    static const size_t depths[] = {3, 4, 2, 4};
+    static const uint64_t times[] = {30, 50, 20, 40};
+    Sonde__V1__StreamFrame frames[NAMES], *frame_list[NAMES];
+    Sonde__V1__StreamStack stacks[4], *stack_list[4];
+    Sonde__V1__StackCount counts[4], *count_list[4];
+    Sonde__V1__CpuWindow window = SONDE__V1__CPU_WINDOW__INIT;
+    for (uint32_t i = 0; i < 4; i++) {
+        sonde__v1__stream_frame__init(&frames[i]);
+        sonde__v1__stream_stack__init(&stacks[i]);
+        sonde__v1__stack_count__init(&counts[i]);
+        frames[i].function = counts[i].stack = i;
+        stacks[i].frames = leaf_first[i];
+        stacks[i].n_frames = depths[i];
+        counts[i].cpu_ns = times[i];
+        frame_list[i] = &frames[i];
+        stack_list[i] = &stacks[i];
+        count_list[i] = &counts[i];
+    }
+    window.strings = strings;
+    window.frames = frame_list;
+    window.stacks = stack_list;
+    window.counts = count_list;
+    window.n_strings = window.n_frames = window.n_stacks = window.n_counts = 4;
+    struct live_view *view = live_view_create(10);
+    CHECK(live_view_add(view, &window));
+    return view;
+}
+
+static void check_calls(struct live_view *view, uint32_t function, const char *const *lines) {
+    struct sonde_buf out = draw(view, (struct live_options){.focus = function + 1});
+    const char *at = strchr(out.data, '\n') + 1;
+    for (; *lines; lines++) {
+        const char *found = strstr(at, *lines);
+        if (!found)
+            check_fail(__FILE__, __LINE__, "no \"%s\" in order in\n%s", *lines, out.data);
+        at = found + strlen(*lines);
+    }
+    CHECK_STR(at, "");
+    sonde_buf_finish(&out);
+}
+
+TEST(a_focus_shows_callers_and_callees_with_their_shares) {
+    struct live_view *view = serving();
+    check_calls(view, WORK,
+                (const char *const[]){" 78.6 % of all: work\n", "called by\n", " 45.5 %  35.7 %  ",
+                                      "  parse\n", " 36.4 %  28.6 %  ", "  serve\n",
+                                      " 18.2 %  14.3 %  ", "  main\n", "calls\n",
+                                      "100.0 %  78.6 %  ", "  [its own code]\n", NULL});
+    /* A function is not its own caller, and a stack counts once although it is there twice. */
+    check_calls(view, SERVE,
+                (const char *const[]){" 85.7 % of all: serve\n", "called by\n", "100.0 %  85.7 %  ",
+                                      "  main\n", "calls\n", " 66.7 %  57.1 %  ", "  parse\n",
+                                      " 33.3 %  28.6 %  ", "  work\n", NULL});
+    check_calls(view, MAIN,
+                (const char *const[]){"100.0 % of all: main\n", "called by\n",
+                                      "  [nothing above it]\n", "calls\n", " 85.7 %  85.7 %  ",
+                                      "  serve\n", " 14.3 %  14.3 %  ", "  work\n", NULL});
+    live_view_destroy(view);
+}
+
+/* The line that is marked. */
+static const char *marked(struct live_view *view, struct live_options *options) {
+    static char line[200];
+    struct sonde_buf out = {0};
+    unsigned number = live_view_draw(view, options, &out);
+    const char *at = out.data;
+    for (unsigned i = 1; i < number; i++)
+        at = strchr(at, '\n') + 1;
+    size_t len = number ? strcspn(at, "\n") : 0, name = len;
+    while (name > 0 && at[name - 1] != ' ')
+        name--;
+    snprintf(line, sizeof line, "%.*s", (int)(len - name), at + name);
+    sonde_buf_finish(&out);
+    return line;
+}
+
+TEST(the_selection_moves_follows_its_row_and_stays_visible) {
+    struct live_view *view = serving();
+    struct live_options options = {.filter = "", .rows = 20, .columns = 80};
+    CHECK_STR(marked(view, &options), "");
+    live_view_move(view, &options, 1);
+    CHECK_STR(marked(view, &options), "work");
+    live_view_move(view, &options, 10);
+    CHECK_STR(marked(view, &options), "serve"); /* after main: both have no time of their own */
+    options.by_total = true;
+    CHECK_STR(marked(view, &options), "serve");
+    live_view_move(view, &options, -1);
+    CHECK_STR(marked(view, &options), "main");
+    live_view_move(view, &options, 3);
+    options.rows = 3; /* room for one row */
+    CHECK_STR(marked(view, &options), "parse");
+    options.filter = "main";
+    CHECK_STR(marked(view, &options), "");
+    live_view_move(view, &options, -1);
+    CHECK_STR(marked(view, &options), "main");
+    options.filter = "nothing";
+    live_view_move(view, &options, 1);
+    CHECK_INT(options.selected, ==, 0);
+    live_view_destroy(view);
+}
+
+TEST(enter_leads_from_function_to_function) {
+    struct live_view *view = serving();
+    struct live_options options = {.filter = "", .rows = 23, .columns = 80};
+    live_view_enter(view, &options);
+    CHECK_INT(options.focus, ==, 0); /* nothing is selected */
+    live_view_move(view, &options, 1);
+    live_view_enter(view, &options);
+    CHECK_INT(options.focus, ==, WORK + 1);
+    live_view_move(view, &options, -1);
+    CHECK_STR(marked(view, &options), "code]");
+    live_view_enter(view, &options);
+    CHECK_INT(options.focus, ==, WORK + 1); /* its own code has no callers */
+    live_view_move(view, &options, -2);
+    CHECK_STR(marked(view, &options), "serve");
+    live_view_enter(view, &options);
+    CHECK_INT(options.focus, ==, SERVE + 1);
+    CHECK_STR(marked(view, &options), "");
+    options = (struct live_options){.filter = "", .by = LIVE_THREADS, .selected = 1, .rows = 23};
+    live_view_enter(view, &options);
+    CHECK_INT(options.focus, ==, 0);
+    live_view_destroy(view);
+}
+
+TEST(callers_and_callees_share_a_small_screen) {
+    struct live_view *view = serving();
+    struct live_options options = {.filter = "", .focus = WORK + 1, .columns = 60};
+    for (options.rows = 4; options.rows < 12; options.rows++) {
+        struct sonde_buf out = draw(view, options);
+        size_t lines = 0;
+        for (const char *at = out.data; *at; at += strcspn(at, "\n") + 1, lines++)
+            CHECK_INT(strcspn(at, "\n"), <=, 60);
+        CHECK_INT(lines, <=, options.rows);
+        CHECK(options.rows < 6 || (strstr(out.data, "parse\n") && strstr(out.data, "own code]\n")));
+        sonde_buf_finish(&out);
+    }
+    live_view_destroy(view);
 }
 
 TEST(a_drawing_respects_its_rows_and_columns) {

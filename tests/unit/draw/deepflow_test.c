@@ -317,11 +317,10 @@ TEST(max_kernel_frames_keeps_those_next_to_the_program) {
     }
 }
 
-TEST(a_title_that_is_the_sample_type_is_not_a_service) {
+TEST(the_service_of_a_memory_profile_is_the_program) {
     struct sonde_profile *profile = fixture("trimmed");
     struct sonde_draw_options options = sonde_draw_defaults(profile);
     struct sonde_buf out = {0};
-    CHECK_STR(options.title, "inuse_space");
     CHECK_INT(sonde_draw(profile, SONDE_FORMAT_DEEPFLOW_TREE, &options, &out, NULL), ==, SONDE_OK);
     CHECK(strstr(out.data, "[{\"profile_location_str\":\"server\",") == out.data);
     sonde_buf_finish(&out);

@@ -68,7 +68,7 @@ class Pictures(unittest.TestCase):
         self.assertLessEqual(len(scripts.pop().splitlines()), 200)
 
     def test_a_frame_is_as_wide_as_its_share_and_is_drawn_above_its_caller(self):
-        root = ElementTree.fromstring(draw("flamegraph", "server"))
+        root = ElementTree.fromstring(draw("flamegraph", "server", "split"))
         frames = [p for g in classes(root, "g", "frames") for p in g.iter(SVG + "path")]
         place = {p.find(SVG + "title").text.rsplit(" (", 1)[0]: p for p in frames}
 
@@ -160,12 +160,12 @@ class Speedscope(unittest.TestCase):
             self.assertTrue(all(0 <= f < len(frames) for stack in profile["samples"] for f in stack))
         return document
 
-    def test_one_profile_a_thread(self):
-        document = self.check("server")
+    def test_split_is_one_profile_a_thread(self):
+        document = self.check("server", "split")
         self.assertEqual({p["name"]: p["endValue"] for p in document["profiles"]}, {"server": 833, "jobs": 130, "io;1": 9})
 
-    def test_merged_is_one_profile_root_first(self):
-        document = self.check("server", "merged")
+    def test_without_split_it_is_one_profile_root_first(self):
+        document = self.check("server")
         self.assertEqual([(p["name"], p["endValue"]) for p in document["profiles"]], [("all", 972)])
         names = [frame["name"] for frame in document["shared"]["frames"]]
         stacks = [[names[f] for f in stack] for stack in document["profiles"][0]["samples"]]
@@ -180,7 +180,7 @@ class Speedscope(unittest.TestCase):
 
 def total(fixture):
     """Live bytes according to the collapsed format (heap and trimmed are drawn by inuse_space)."""
-    lines = draw("collapsed", fixture, "merged").decode().splitlines()
+    lines = draw("collapsed", fixture).decode().splitlines()
     return sum(int(line.rsplit(" ", 1)[1]) for line in lines)
 
 

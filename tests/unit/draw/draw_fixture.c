@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draw_fixture FORMAT [FIXTURE [raw|merged|all_one]] renders a fixture to stdout, for tests with
+ * draw_fixture FORMAT [FIXTURE [raw|split|all_one]] renders a fixture to stdout, for tests with
  * real readers. draw_fixture hashes prints the CSP source expressions of the script and the style.
  */
 #include "tests/unit/draw/fixture.h"
@@ -18,7 +18,7 @@ static int draw(const char *output, const char *name, const char *how) {
     if (!format || !profile)
         return fprintf(stderr, "no format %s or no fixture %s\n", output, name), 2;
     struct sonde_draw_options options = fixture_options(name);
-    options.merge_threads = strcmp(how, "merged") == 0;
+    options.split_threads = strcmp(how, "split") == 0;
     options.all_one = strcmp(how, "all_one") == 0;
     options.gzip_level = strcmp(how, "raw") == 0 ? -1 : 0;
     struct sonde_buf out = {0};
@@ -34,7 +34,7 @@ static int draw(const char *output, const char *name, const char *how) {
 
 int main(int argc, char **argv) {
     if (argc < 2)
-        return fprintf(stderr, "usage: draw_fixture FORMAT [FIXTURE [raw|merged|all_one]]\n"), 2;
+        return fprintf(stderr, "usage: draw_fixture FORMAT [FIXTURE [raw|split|all_one]]\n"), 2;
     if (strcmp(argv[1], "hashes") == 0)
         return printf("%s\n%s\n", sonde_draw_svg_script_hash(), sonde_draw_svg_style_hash()) < 0;
     return draw(argv[1], argc > 2 ? argv[2] : "server", argc > 3 ? argv[3] : "");

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/draw/diff.h"
 #include "api/profile/timeline.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
@@ -7,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static char *drawn(const char *output, const char *name, bool merged) {
+static char *drawn(const char *output, const char *name, bool split) {
     const struct sonde_format_info *info = sonde_format_from_output(sonde_slice_of(output));
     struct sonde_profile *profile = fixture(name);
     struct sonde_draw_options options = fixture_options(name);
     struct sonde_buf out = {0};
-    options.merge_threads = merged;
+    options.split_threads = split;
     CHECK(info && profile);
     CHECK_INT(sonde_draw(profile, info->format, &options, &out, NULL), ==, SONDE_OK);
     sonde_profile_destroy(profile);
@@ -111,21 +110,21 @@ TEST(draw_collapsed_of_nothing_is_one_line) {
     free(text);
 }
 
-TEST(draw_collapsed_has_thread_root_first_stack_and_count) {
-    char *text = drawn("collapsed", "server", false);
+TEST(draw_collapsed_split_has_thread_root_first_stack_and_count) {
+    char *text = drawn("collapsed", "server", true);
     CHECK(strstr(text, "server;main;event_loop;process_events;read_query;parse_header;run_command "
                        "60\n") != NULL);
     free(text);
 }
 
 TEST(draw_collapsed_writes_a_semicolon_in_a_name_as_a_colon) {
-    char *text = drawn("collapsed", "server", false);
+    char *text = drawn("collapsed", "server", true);
     CHECK(strstr(text, "io:1;[truncated];copy_bytes 9\n") != NULL);
     free(text);
 }
 
-TEST(draw_collapsed_merged_has_no_threads) {
-    char *text = drawn("collapsed", "server", true);
+TEST(draw_collapsed_has_no_threads_unless_split) {
+    char *text = drawn("collapsed", "server", false);
     CHECK(strstr(text, "\njobs;") == NULL && strncmp(text, "jobs;", 5) != 0);
     CHECK(strstr(text, "\nmain;event_loop;") != NULL || strncmp(text, "main;event_loop;", 16) == 0);
     free(text);
@@ -158,6 +157,27 @@ TEST(draw_top_counts_recursion_once) {
     CHECK_INT(cum, ==, 523); /* 400 + 120 + 3, not + 3 again */
     CHECK_NEAR(cum_percent, 100.0 * 523 / 972, 0.01);
     free(text);
+}
+
+TEST(draw_top_has_the_wanted_rows_order_and_width) {
+    struct sonde_profile *profile = fixture("server");
+    struct sonde_draw_options options = {.max_rows = 3, .max_columns = 69};
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==, SONDE_OK);
+    const char *table = strstr(out.data, "Showing 3 of 14 functions\n");
+    CHECK(table && strstr(table, "copy_bytes\n") && !strstr(table, "event_loop"));
+    sonde_buf_finish(&out);
+    options.by_total = true;
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, "event_loop\n") && !strstr(out.data, "copy_bytes\n"));
+    for (const char *at = strstr(out.data, "Showing"); *at; at += strcspn(at, "\n") + 1)
+        CHECK_INT(strcspn(at, "\n"), <=, 69);
+    sonde_buf_finish(&out);
+    options.max_rows = 14;
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, "Showing") == NULL);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
 }
 
 TEST(draw_pprof_is_compressed_unless_raw) {
@@ -242,6 +262,20 @@ TEST(draw_markdown_leaves_out_the_middle_of_deep_stacks) {
     sonde_profile_destroy(profile);
 }
 
+TEST(draw_markdown_has_whole_comments_of_ordinary_length) {
+    struct sonde_profile *profile = deep(3);
+    struct sonde_buf out = {0};
+    char comment[701];
+    memset(comment, 'x', 700);
+    memcpy(comment + 400, " use a smaller interval", 23);
+    comment[700] = 0;
+    CHECK_INT(sonde_profile_add_comment(profile, comment), ==, SONDE_OK);
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_MARKDOWN, NULL, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, " use a smaller interval") && strstr(out.data, "xxx…`\n"));
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}
+
 TEST(draw_markdown_shows_a_stack_of_the_limit_whole) {
     struct sonde_profile *profile = deep(24);
     struct sonde_buf out = {0};
@@ -250,39 +284,6 @@ TEST(draw_markdown_shows_a_stack_of_the_limit_whole) {
     CHECK(strstr(out.data, " → `f7|'` → ") != NULL);
     sonde_buf_finish(&out);
     sonde_profile_destroy(profile);
-}
-
-/* Draws the difference between the profile and itself. */
-static char *difference(enum sonde_format format, bool growth_only) {
-    struct sonde_profile *base = fixture("server"), *now = fixture("server");
-    const struct sonde_draw_diff diff = {.base = base, .now = now, .growth_only = growth_only};
-    const struct sonde_draw_options options = {0};
-    struct sonde_buf out = {0};
-    size_t len;
-    CHECK_INT(sonde_draw_difference(&diff, format, &options, &out, NULL), ==, SONDE_OK);
-    sonde_profile_destroy(base);
-    sonde_profile_destroy(now);
-    return sonde_buf_take(&out, &len);
-}
-
-TEST(draw_difference_has_both_values_where_the_viewer_compares) {
-    char *text = difference(SONDE_FORMAT_GRAFANA, false);
-    CHECK(
-        strstr(text, "[{\"level\":0,\"value\":9818181720,\"self\":0,\"valueRight\":9818181720,") ==
-        text);
-    free(text);
-    text = difference(SONDE_FORMAT_FLAMEBEARER, false);
-    CHECK(strstr(text, "\"leftTicks\":9818181720,\"rightTicks\":9818181720}") != NULL);
-    free(text);
-}
-
-TEST(draw_difference_of_growth_or_for_other_viewers_has_one_value) {
-    char *text = difference(SONDE_FORMAT_GRAFANA, true);
-    CHECK(strstr(text, "valueRight") == NULL);
-    free(text);
-    text = difference(SONDE_FORMAT_DEEPFLOW_TREE, false);
-    CHECK_STR(text, "[]");
-    free(text);
 }
 
 /* Two stacks: 3 samples of 30,000,001 ns in all in the bins 2, 4 and 4, one of 5 ms in bin 4. */

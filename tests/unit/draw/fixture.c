@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/draw/fixture.h"
 
-#include "api/profile/diff.h"
+#include "api/profile/diff/diff.h"
 #include "api/profile/memory.h"
 
 #include <math.h>
@@ -251,7 +251,8 @@ static struct sonde_profile *build_heap_of(double growth) {
     allocations(&b, 7 * growth, 4 << 20, 2, (uint32_t[]){inner, malloc_, grow, main_, 0});
     allocations(&b, 3, 100000, 1, (uint32_t[]){malloc_, grow, main_, 0});
     allocations(&b, 40, 64, 5, (uint32_t[]){inner, malloc_, small, main_, 0});
-    allocations(&b, 2, 700, 1, (uint32_t[]){inner, malloc_, copy, small, main_, 0});
+    if (growth == 1) /* freed later */
+        allocations(&b, 2, 700, 1, (uint32_t[]){inner, malloc_, copy, small, main_, 0});
     allocations(&b, 1, 4096, 1, (uint32_t[]){inner, malloc_, 0});
     return b.profile;
 }
@@ -262,7 +263,14 @@ static struct sonde_profile *build_heap(void) {
 
 static struct sonde_profile *build_trimmed(void) {
     struct sonde_profile *heap = build_heap(), *trimmed;
-    must(sonde_memory_trim(heap, sonde_memory_in_allocator_module, NULL, &trimmed, NULL));
+    must(sonde_memory_trim(heap, sonde_memory_of_library, NULL, &trimmed, NULL));
+    sonde_profile_destroy(heap);
+    return trimmed;
+}
+
+static struct sonde_profile *build_grown(void) {
+    struct sonde_profile *heap = build_heap_of(3), *trimmed;
+    must(sonde_memory_trim(heap, sonde_memory_of_library, NULL, &trimmed, NULL));
     sonde_profile_destroy(heap);
     return trimmed;
 }
@@ -277,6 +285,58 @@ static struct sonde_profile *build_heap_diff(void) {
 
 static struct sonde_profile *build_empty_heap(void) {
     return start_heap().profile;
+}
+
+/* Two builds of a server and of its library, at other addresses and with other file names. In the
+ * second one parse_header takes twice the time, verify is new, log_line is gone, and the compiler
+ * made no variant of checksum and inlined handle. */
+static struct sonde_profile *build_version(int version) {
+    const char *const files[][4] = {
+        {"/srv/server-1.0/server-1.0", "aaaa", "/srv/server-1.0/libpack.so.1.2.3", "bbbb"},
+        {"/srv/server-2.0/server-2.0", "cccc", "/srv/server-2.0/libpack.so.2", "dddd"}};
+    const char *const *file = files[version - 1];
+    uint64_t base = version == 1 ? 0x555500000000 : 0x560000000000, library = base + 0x10000000;
+    struct build build = {.profile = sonde_profile_create(cpu, 2, 0)};
+    const struct sonde_mapping mappings[] = {{.start = base,
+                                              .limit = base + 0x100000,
+                                              .filename = text(&build, file[0]),
+                                              .build_id = text(&build, file[1])},
+                                             {.start = library,
+                                              .limit = library + 0x100000,
+                                              .filename = text(&build, file[2]),
+                                              .build_id = text(&build, file[3])}};
+    for (size_t i = 0; i < 2; i++)
+        must(sonde_profile_add_mapping(build.profile, &mappings[i], &build.mappings[i + 1]));
+    bool is_first = version == 1;
+    uint64_t code = base + (is_first ? 0x1000 : 0x2000);
+    uint32_t main_ =
+        at(&build, PROGRAM, code, is_first ? "main" : "handle", is_first ? NULL : "main");
+    uint32_t handle = at(&build, PROGRAM, code + 0x100, "handle", NULL);
+    uint32_t parse = at(&build, PROGRAM, code + 0x200, "parse_header", NULL);
+    uint32_t check =
+        at(&build, PROGRAM, code + 0x300, is_first ? "checksum.isra.0" : "checksum", NULL);
+    uint32_t other = at(&build, PROGRAM, code + 0x400, is_first ? "log_line" : "verify", NULL);
+    uint32_t pack = at(&build, LIBRARY, library + 0x500 * (unsigned)version, "pack", NULL);
+    uint32_t start_ = at(&build, LIBRARY, library + 0x700 * (unsigned)version,
+                         is_first ? "[libpack.so.1.2.3]+0x700" : "[libpack.so.2]+0xe00", NULL);
+    uint32_t unnamed = at(&build, LIBRARY, library + 0x600 * (unsigned)version, NULL, NULL);
+    const uint32_t leaves[] = {parse, check, other, pack, is_first ? unnamed : start_};
+    const int64_t counts[] = {is_first ? 300 : 600, 100, is_first ? 200 : 100, 300, 100};
+    for (size_t i = 0; i < 5; i++)
+        ticks(&build, "server", is_first ? 100 : 200, counts[i],
+              is_first ? (uint32_t[]){leaves[i], handle, main_, 0}
+                       : (uint32_t[]){leaves[i], main_, 0});
+    facts(&build);
+    must(sonde_profile_add_comment(build.profile, "target: server, pid 4711"));
+    return build.profile;
+}
+
+static struct sonde_profile *build_version_1(void) {
+    return build_version(1);
+}
+
+static struct sonde_profile *build_version_2(void) {
+    return build_version(2);
 }
 
 static uint32_t next_random(uint32_t *state) {
@@ -314,11 +374,13 @@ struct sonde_profile *fixture(const char *name) {
     static const struct {
         const char *name;
         struct sonde_profile *(*build)(void);
-    } rows[] = {{"server", build_server},         {"empty", build_empty},
-                {"hostile", build_hostile},       {"diff", build_diff},
-                {"memory", build_memory},         {"heap", build_heap},
-                {"trimmed", build_trimmed},       {"heap_diff", build_heap_diff},
-                {"empty_heap", build_empty_heap}, {"large", build_large}};
+    } rows[] = {{"server", build_server},       {"empty", build_empty},
+                {"hostile", build_hostile},     {"diff", build_diff},
+                {"memory", build_memory},       {"heap", build_heap},
+                {"trimmed", build_trimmed},     {"grown", build_grown},
+                {"heap_diff", build_heap_diff}, {"empty_heap", build_empty_heap},
+                {"large", build_large},         {"version_1", build_version_1},
+                {"version_2", build_version_2}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].name, name) == 0)
             return rows[i].build();

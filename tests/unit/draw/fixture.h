@@ -10,8 +10,11 @@
  *   memory      allocations, each of which was sampled
  *   heap        a sampled heap: four sample types, the allocator's frames at the leaves
  *   trimmed     heap without these frames
+ *   grown       trimmed, later: grow_table holds three times as much, a library nothing
  *   heap_diff   inuse_space of the heap now and before
  *   empty_heap  a heap without samples
+ *   version_1, version_2  a server in two builds with different file names: one function is slower,
+ *               one was added and one removed
  *   large       8,000 samples over 3,000 functions */
 #ifndef SONDE_TESTS_UNIT_DRAW_FIXTURE_H
 #define SONDE_TESTS_UNIT_DRAW_FIXTURE_H

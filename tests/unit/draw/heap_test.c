@@ -115,9 +115,9 @@ TEST(defaults_for_memory_are_its_default_type_and_palette) {
     struct sonde_profile *profile = fixture("heap"), *server = fixture("server");
     struct sonde_draw_options options = sonde_draw_defaults(profile);
     CHECK_INT(options.palette, ==, SONDE_PALETTE_MEMORY);
-    CHECK_STR(options.title, "inuse_space");
+    CHECK(options.title == NULL);
     char *text = drawn(profile, SONDE_FORMAT_SVG_FLAMEGRAPH, &options);
-    CHECK(strstr(text, "<title>inuse_space</title>") && strstr(text, "data-unit=\"bytes\""));
+    CHECK(strstr(text, "<title>server, live heap, 2025") && strstr(text, "data-unit=\"bytes\""));
     CHECK(strstr(text, "estimated from 53 samples (± 26.9 %), one per 512.00 KiB") != NULL);
     CHECK_INT(sonde_draw_defaults(server).palette, ==, SONDE_PALETTE_CPU);
     CHECK(sonde_draw_defaults(server).title == NULL);

@@ -4,6 +4,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static char *drawn(const char *name, const struct sonde_draw_options *options) {
@@ -40,8 +41,50 @@ TEST(svg_has_the_given_title_and_subtitle) {
 
 TEST(svg_takes_its_default_subtitle_from_the_profile) {
     char *text = drawn("server", NULL);
-    CHECK(strstr(text, "972 samples · 10.0 s · 99 Hz · clock: perf cpu-clock, dithered") != NULL);
+    CHECK(strstr(text, ">972 samples · clock: perf cpu-clock, dithered") != NULL);
     free(text);
+}
+
+TEST(svg_says_in_its_title_what_was_measured_how_and_when) {
+    char *text = drawn("server", NULL);
+    CHECK(strstr(text, "<title>server, CPU, 10 s at 99 Hz, 2025-11-21 04:40:00 UTC</title>") !=
+          NULL);
+    free(text);
+    struct sonde_draw_options options = {.type = "inuse_objects"};
+    text = drawn("trimmed", &options);
+    CHECK(strstr(text, "<title>server, live objects, 2025-11-21 04:40:00 UTC</title>") != NULL);
+    free(text);
+    options = (struct sonde_draw_options){.title = "mine"};
+    text = drawn("server", &options);
+    CHECK(strstr(text, "<title>mine</title>") != NULL);
+    CHECK(strstr(text, ">972 samples · server, CPU, 10 s at 99 Hz, 2025-11-21 04:40:00 UTC · ") !=
+          NULL);
+    free(text);
+}
+
+/* The name of a process may differ from that of its file, and may contain what follows it. */
+TEST(svg_is_titled_with_the_target_in_the_comments) {
+    const char *const rows[][2] = {
+        {"target: redis-server, pid 4711", "redis-server"},
+        {"target: a, pid 1, pid 2, ended during the capture", "a, pid 1"},
+        {"target: @all:redis", "all processes named redis"},
+        {"target: @all:4711", "process 4711 and its children"},
+        {"target: @all", "all processes"},
+        {"target: @all:", "@all:"},
+        {"target: @allure", "@allure"},
+        {"service: checkout", "checkout"},
+        {"target: ", "server"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sonde_profile *profile = fixture("server");
+        struct sonde_buf out = {0};
+        char wanted[80];
+        CHECK_INT(sonde_profile_add_comment(profile, rows[i][0]), ==, SONDE_OK);
+        CHECK_INT(sonde_draw(profile, SONDE_FORMAT_SVG_CALLGRAPH, NULL, &out, NULL), ==, SONDE_OK);
+        snprintf(wanted, sizeof wanted, "<title>%s, CPU, 10 s", rows[i][1]);
+        CHECK(strstr(out.data, wanted) != NULL);
+        sonde_buf_finish(&out);
+        sonde_profile_destroy(profile);
+    }
 }
 
 TEST(svg_with_a_larger_minimum_share_folds_more) {
@@ -54,9 +97,12 @@ TEST(svg_with_a_larger_minimum_share_folds_more) {
     free(few);
 }
 
-TEST(svg_merged_has_no_thread_row) {
-    struct sonde_draw_options options = {.merge_threads = true};
+TEST(svg_has_a_thread_row_only_if_split) {
+    struct sonde_draw_options options = {.split_threads = true};
     char *text = drawn("server", &options);
+    CHECK(strstr(text, "<title>jobs (") != NULL);
+    free(text);
+    text = drawn("server", NULL);
     CHECK(strstr(text, "<title>jobs (") == NULL);
     CHECK(strstr(text, "<title>main (") != NULL);
     free(text);

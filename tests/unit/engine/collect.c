@@ -61,7 +61,8 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     leave(collected);
 }
 
-const struct engine_capture_events collect_events = {on_progress, on_profile, on_end};
+const struct engine_capture_events collect_events = {
+    .on_progress = on_progress, .on_profile = on_profile, .on_end = on_end};
 
 void collect_init(struct collected *collected) {
     memset(collected, 0, sizeof *collected);

@@ -95,6 +95,27 @@ kill -INT "$third"
 wait "$third"
 check "SIGINT ends it cleanly too" test $? -eq 0
 
+# Without --grpc; the runtime directory is one where nothing may appear. Captures are those of this shell.
+mkdir -m 700 "$dir/runtime"
+(exit 0) & ended=$!
+wait "$ended"
+mkdir "$dir/data/captures-of-$ended" "$dir/data/captures-of-1" "$dir/data/captures-of-x"
+touch "$dir/data/captures-of-$ended/7.capture"
+XDG_RUNTIME_DIR=$dir/runtime "$sonded" --sampler "" --socket "$dir/run/guest.sock" --data-dir "$dir/data" --private \
+    >"$dir/out6" 2>"$dir/err6" &
+fourth=$!
+pids+=("$fourth")
+check "a private one starts" wait_for_line "$dir/out6"
+check "serves beside the guests' socket" grep -qx "grpc: unix:$dir/run/grpc.sock" "$dir/out6"
+check "and leaves other places alone" test -z "$(ls -A "$dir/runtime")"
+check "keeps its captures apart" test -d "$dir/data/captures-of-$$"
+check "removes those of ended processes" test ! -e "$dir/data/captures-of-$ended"
+check "and no others" test -d "$dir/data/captures-of-1" -a -d "$dir/data/captures-of-x"
+touch "$dir/data/captures-of-$$/8.capture"
+kill -TERM "$fourth"
+wait "$fourth"
+check "and removes its own at its end" test ! -e "$dir/data/captures-of-$$"
+
 "$sonded" --workers 0 >/dev/null 2>"$dir/err5"
 check "a wrong number is a usage error" test $? -eq 2
 check "which names the setting" grep -q workers "$dir/err5"

@@ -9,19 +9,20 @@ struct row {
     const char *who;
     const char *accept, *accept_encoding, *content_type, *user_agent; /* NULL = not sent */
     enum negotiate_shape shape;
-    bool go, browser;
+    bool pprof, browser;
 };
 
 static const struct row rows[] = {
     {"go tool pprof", NULL, "gzip", NULL, "Go-http-client/1.1", NEGOTIATE_PROTO, true, false},
-    {"parca", NULL, "gzip", NULL, "conprof/0.1", NEGOTIATE_PROTO, true, false},
+    {"parca", NULL, NULL, NULL, "conprof/0.24.0", NEGOTIATE_PROTO, true, false},
+    {"alloy", NULL, NULL, NULL, "Alloy/v1.8.0 (linux; docker)", NEGOTIATE_PROTO, true, false},
     {"a Go client without compression", NULL, NULL, NULL, "Go-http-client/2.0", NEGOTIATE_PROTO,
      true, false},
     {"curl", "*/*", NULL, NULL, "curl/7.88.1", NEGOTIATE_SVG_ATTACHMENT, false, false},
     {"curl --compressed", "*/*", "deflate, gzip, br, zstd", NULL, "curl/7.88.1",
      NEGOTIATE_SVG_ATTACHMENT, false, false},
-    {"python http.client", NULL, "identity", NULL, NULL, NEGOTIATE_SVG_ATTACHMENT, false, false},
-    {"nothing at all", NULL, NULL, NULL, NULL, NEGOTIATE_SVG_ATTACHMENT, false, false},
+    {"python http.client", NULL, "identity", NULL, NULL, NEGOTIATE_PROTO, true, false},
+    {"nothing at all", NULL, NULL, NULL, NULL, NEGOTIATE_PROTO, true, false},
     {"chrome", BROWSER, "gzip, deflate, br", NULL, "Mozilla/5.0", NEGOTIATE_SVG_INLINE, false,
      true},
     {"an img element", "image/avif,image/svg+xml,image/*,*/*;q=0.8", "gzip", NULL, "Mozilla/5.0",
@@ -51,7 +52,7 @@ static const struct row rows[] = {
     {"a wildcard subtype", "text/*", NULL, NULL, NULL, NEGOTIATE_SVG_ATTACHMENT, false, false},
     {"a comma in a quoted string", "x/y;a=\"text/html, text/html\"", NULL, NULL, NULL,
      NEGOTIATE_SVG_ATTACHMENT, false, false},
-    {"gzip refused", NULL, "gzip;q=0", NULL, "Wget/1.21", NEGOTIATE_SVG_ATTACHMENT, false, false},
+    {"gzip refused", NULL, "gzip;q=0", NULL, NULL, NEGOTIATE_PROTO, true, false},
     {"gzip with a weight", NULL, "br, GZIP;q=0.5", NULL, NULL, NEGOTIATE_PROTO, true, false},
     {"an accept that is empty", "", "gzip", NULL, "Go-http-client/1.1", NEGOTIATE_SVG_ATTACHMENT,
      false, false},
@@ -69,7 +70,8 @@ TEST(every_known_client_gets_a_format_it_reads) {
         if (negotiate_profile(&headers) != row->shape)
             check_fail(__FILE__, __LINE__, "%s: shape %d, not %d", row->who,
                        negotiate_profile(&headers), row->shape);
-        if (negotiate_is_go(&headers) != row->go || negotiate_is_browser(&headers) != row->browser)
+        if (negotiate_reads_pprof(&headers) != row->pprof ||
+            negotiate_is_browser(&headers) != row->browser)
             check_fail(__FILE__, __LINE__, "%s: taken for somebody else", row->who);
     }
 }

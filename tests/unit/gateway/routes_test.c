@@ -5,6 +5,7 @@
 #include "gateway/routes.h"
 
 #include "gateway/openapi.h"
+#include "gateway/parameters.h"
 #include "gateway/request/formats.h"
 #include "tests/unit/check.h"
 
@@ -99,6 +100,82 @@ static bool has_outputs(const char *parameter, enum format_family family) {
     bool has = begin && block_has(begin, block_end(begin, 4), list.data);
     sonde_buf_finish(&list);
     return has;
+}
+
+/* The words of the route table are keys of components/parameters in openapi.yaml. */
+TEST(parameters_have_the_names_that_openapi_describes) {
+    const char *names[PARAMETERS_MAX];
+    char storage[PARAMETERS_STORAGE], words[PARAMETERS_STORAGE], line[80];
+    size_t count, used;
+    const struct route *table = route_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        size_t listed = parameters_list(&table[i], names, storage), at = 0;
+        CHECK_INT(listed, <, PARAMETERS_MAX);
+        CHECK_INT(strlen(table[i].parameters) + sizeof " target pid", <, PARAMETERS_STORAGE);
+        used = (size_t)snprintf(words, sizeof words, "%s", table[i].parameters);
+        CHECK_INT(used, <, sizeof words);
+        for (char *rest = words, *word; (word = strsep(&rest, " "));) {
+            snprintf(line, sizeof line, "    %s:", word);
+            const char *begin = *word ? find_line(openapi_text().data, line) : NULL;
+            if (!begin || block_has(begin, block_end(begin, 4), "in: path"))
+                continue;
+            snprintf(line, sizeof line, "\n      name: %s\n", at < listed ? names[at++] : "");
+            if (!block_has(begin, block_end(begin, 4), line))
+                check_fail(__FILE__, __LINE__, "%s: %s has another name", table[i].path, word);
+        }
+    }
+}
+
+static sonde_err check_query(const struct route *route, const char *text, struct sonde_diag *diag) {
+    struct query query;
+    query_parse(&query, sonde_slice_of(text));
+    sonde_err err = parameters_check(route, &query, diag);
+    query_finish(&query);
+    return err;
+}
+
+/* The documents' parameters and what Go's tools, scrapers and browsers add to a URL. */
+TEST(what_clients_of_other_systems_send_is_not_taken_for_a_typo) {
+    static const char *const sent[] = {
+        "seconds=1",  "debug=1",    "gc=1",       "rate=1",          "frequency=1",   "interval=1",
+        "duration=1", "delay=1",    "n=1",        "sample_rate=1",   "pprof=true",    "jeprof=true",
+        "name=x",     "all_one=1",  "output=top", "activate=true",   "timeout=5",     "labels=x",
+        "_=17000000", "t=17000000", "v=1",        "utm_source=mail", "collect[]=cpu", "f=1",
+    };
+    size_t count;
+    const struct route *table = route_table(&count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < sizeof sent / sizeof sent[0]; j++) {
+            struct sonde_diag diag = {0};
+            if (table[i].family != FAMILY_V1 && check_query(&table[i], sent[j], &diag))
+                check_fail(__FILE__, __LINE__, "%s?%s: %s", table[i].path, sent[j], diag.text);
+        }
+}
+
+TEST(a_typo_is_refused_where_a_protocol_does_not_forbid_it) {
+    struct sonde_diag diag = {0};
+    const struct route *profile = route_find(sonde_slice_of("/debug/pprof/profile"));
+    CHECK_INT(check_query(profile, "seconds=1&frequncy=5", &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "unknown parameter \"frequncy\"; did you mean frequency?");
+    const struct route *captures = route_find(sonde_slice_of("/v1/captures/7"));
+    CHECK_INT(check_query(captures, "from=1&until=2", &diag), ==, SONDE_OK);
+    CHECK_INT(check_query(captures, "id=7", &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "unknown parameter \"id\"; this path has from, until, output, threads");
+    const struct route *render = route_find(sonde_slice_of("/pyroscope/render"));
+    CHECK_INT(check_query(render, "max-nodes=5", &diag), ==, SONDE_OK);
+}
+
+TEST(an_extension_is_split_from_a_path_that_sends_profiles) {
+    struct sonde_slice extension;
+    const struct route *route =
+        route_find_extended(sonde_slice_of("/debug/pprof/profile.pb.gz"), &extension);
+    CHECK_STR(route->path, "/debug/pprof/profile");
+    CHECK(sonde_slice_equals(extension, ".pb.gz"));
+    CHECK_STR(route_find_extended(sonde_slice_of("/v1/diff.svg"), &extension)->path, "/v1/diff");
+    CHECK(!route_find_extended(sonde_slice_of("/debug/pprof/cmdline.svg"), &extension));
+    CHECK(!route_find_extended(sonde_slice_of("/v1.svg/diff"), &extension));
+    CHECK(!route_find_extended(sonde_slice_of("/v1/captures/7.8/x"), &extension));
+    CHECK(!route_find_extended(sonde_slice_of(""), &extension));
 }
 
 TEST(openapi_lists_the_outputs_of_each_kind_of_path) {

@@ -33,6 +33,9 @@ same "it is never unloaded, is bound at load time, and has static thread-local s
 lazy=$(readelf -r --wide "$library" | grep -c -E 'TLSDESC|DTPMOD')
 same "no thread-local is allocated lazily" "0" "$lazy"
 
+probes=$(readelf -n --wide "$library" | awk '/Provider:/ {p = $NF} /Name:/ {n = $2} /Arguments:/ {print p ":" n, NF - 1}' | sort -u)
+same "tracers find the allocation sampler's probes" "$(printf 'otel_memory:alloc 3\notel_memory:free 1')" "$probes"
+
 dlopen=$(nm -D "$library" | grep -c -w dlopen)
 same "dlopen is neither replaced nor called" "0" "$dlopen"
 

@@ -44,7 +44,8 @@ TEST(a_message_has_every_field_name) {
               "\"capturesRunning\":0,\"capturesLimitPerTarget\":0,\"capturesTotal\":\"0\","
               "\"samplesTotal\":\"0\",\"dropsTotal\":[{\"cause\":\"ring_full\","
               "\"count\":\"18446744073709551615\"}],\"streamsRunning\":\"0\",\"cpuNs\":\"0\","
-              "\"residentBytes\":\"0\",\"rights\":[]}");
+              "\"residentBytes\":\"0\",\"rights\":[],\"openFds\":\"0\",\"maxFds\":\"0\","
+              "\"virtualBytes\":\"0\",\"functionTimes\":[],\"exports\":[]}");
 }
 
 TEST(the_smallest_and_largest_numbers_are_exact) {

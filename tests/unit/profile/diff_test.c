@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/diff.h"
+#include "api/profile/diff/diff.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 

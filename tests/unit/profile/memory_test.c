@@ -14,9 +14,9 @@ static const char *name_of(const struct sonde_profile *profile, uint32_t id) {
 }
 
 static struct sonde_profile *trim(const struct sonde_profile *profile,
-                                  sonde_memory_is_allocator *is_allocator, void *context) {
+                                  sonde_memory_own_lines *own_lines, void *context) {
     struct sonde_profile *trimmed;
-    CHECK_INT(sonde_memory_trim(profile, is_allocator, context, &trimmed, NULL), ==, SONDE_OK);
+    CHECK_INT(sonde_memory_trim(profile, own_lines, context, &trimmed, NULL), ==, SONDE_OK);
     return trimmed;
 }
 
@@ -62,7 +62,7 @@ TEST(relative_error_of_100_samples_is_a_fifth_and_of_0_infinite) {
 
 TEST(trimmed_stacks_end_in_the_program_and_keep_the_total) {
     struct sonde_profile *heap = fixture("heap");
-    struct sonde_profile *trimmed = trim(heap, sonde_memory_in_allocator_module, NULL);
+    struct sonde_profile *trimmed = trim(heap, sonde_memory_of_library, NULL);
     CHECK_INT(sonde_profile_sample_count(heap), ==, 5);
     CHECK_INT(sonde_profile_sample_count(trimmed), ==, 4); /* the two of grow_table are merged */
     for (size_t i = 0; i < 4; i++)
@@ -74,8 +74,8 @@ TEST(trimmed_stacks_end_in_the_program_and_keep_the_total) {
         struct sonde_sample sample = sonde_profile_sample(trimmed, i);
         CHECK_INT(sample.location_count, >, 0);
         for (uint32_t k = 0; k < sample.location_count; k++)
-            CHECK(!sonde_memory_in_allocator_module(
-                NULL, trimmed, sonde_profile_location(trimmed, sample.locations[k])));
+            CHECK(!sonde_memory_of_library(NULL, trimmed,
+                                           sonde_profile_location(trimmed, sample.locations[k])));
     }
     CHECK_INT(sonde_profile_mapping_count(trimmed), ==, sonde_profile_mapping_count(heap));
     CHECK_INT(sonde_profile_info(trimmed)->default_type, ==, 3);
@@ -86,7 +86,7 @@ TEST(trimmed_stacks_end_in_the_program_and_keep_the_total) {
 
 TEST(trimming_replaces_a_stack_of_allocator_frames_by_a_note) {
     struct sonde_profile *heap = fixture("heap");
-    struct sonde_profile *trimmed = trim(heap, sonde_memory_in_allocator_module, NULL);
+    struct sonde_profile *trimmed = trim(heap, sonde_memory_of_library, NULL);
     struct sonde_sample last = sonde_profile_sample(trimmed, 3);
     CHECK_INT(last.location_count, ==, 1);
     CHECK_STR(name_of(trimmed, last.locations[0]), "[allocator]");
@@ -95,15 +95,15 @@ TEST(trimming_replaces_a_stack_of_allocator_frames_by_a_note) {
     sonde_profile_destroy(heap);
 }
 
-static bool is_named(void *context, const struct sonde_profile *profile,
-                     const struct sonde_location *location) {
+static uint32_t is_named(void *context, const struct sonde_profile *profile,
+                         const struct sonde_location *location) {
     for (uint32_t i = 0; i < location->line_count; i++) {
         const struct sonde_function *function =
             sonde_profile_function(profile, location->lines[i].function);
         if (strcmp(sonde_profile_text(profile, function->name), context) == 0)
-            return true;
+            return SONDE_MEMORY_WHOLE;
     }
-    return false;
+    return 0;
 }
 
 TEST(trimming_uses_the_callers_predicate_at_the_leaf_only) {
@@ -119,6 +119,61 @@ TEST(trimming_uses_the_callers_predicate_at_the_leaf_only) {
     struct sonde_sample sample = sonde_profile_sample(whole, 0);
     CHECK_STR(sonde_sample_label(whole, &sample, "thread"), "server");
     sonde_profile_destroy(whole);
+    sonde_profile_destroy(trimmed);
+    sonde_profile_destroy(heap);
+}
+
+static uint32_t function_named(struct sonde_profile *profile, const char *name) {
+    struct sonde_function function = {0};
+    uint32_t id;
+    CHECK_INT(sonde_profile_string(profile, name, strlen(name), &function.name), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_add_function(profile, &function, &id), ==, SONDE_OK);
+    return id;
+}
+
+/* Adds a location whose functions were inlined into one another, innermost first. */
+static uint32_t location_of(struct sonde_profile *profile, uint64_t address,
+                            const char *const *names, uint32_t count) {
+    struct sonde_line lines[8] = {0};
+    struct sonde_location location = {.address = address, .line_count = count, .lines = lines};
+    uint32_t id;
+    for (uint32_t i = 0; i < count; i++)
+        lines[i] = (struct sonde_line){function_named(profile, names[i]), i + 1};
+    CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
+    return id;
+}
+
+/* A program in Rust: alloc::alloc::alloc is a frame, and inlined into the functions that use it. */
+TEST(wrappers_of_the_allocator_are_removed_from_the_functions_into_which_they_were_inlined) {
+    static const char *const outer[] = {"my::Table::grow", "my::main"};
+    static const char *const inner[] = {"__rust_alloc", "alloc::alloc::alloc", "my::Table::grow",
+                                        "my::main"};
+    static const char *const glue[] = {"core::hint::black_box", "alloc::alloc::alloc"};
+    static const char *const root[] = {"std::rt::lang_start"};
+    const struct sonde_value_type types[] = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}};
+    struct sonde_profile *heap = sonde_profile_create(types, 2, 0);
+    bool built_in = false;
+    CHECK(heap);
+    uint32_t base = location_of(heap, 0x10, root, 1);
+    uint32_t stacks[2][3] = {
+        {location_of(heap, 0x100, inner, 4), base},
+        {location_of(heap, 0x200, glue, 2), location_of(heap, 0x100, outer, 2), base}};
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sonde_sample sample = {
+            .locations = stacks[i], .location_count = 2 + i, .values = (int64_t[]){1, 100}};
+        CHECK_INT(sonde_profile_add_sample(heap, &sample), ==, SONDE_OK);
+    }
+    struct sonde_profile *trimmed = trim(heap, sonde_memory_of_allocator, &built_in);
+    CHECK_INT(sonde_profile_sample_count(trimmed), ==, 2); /* the lines of the calls differ */
+    for (size_t i = 0; i < 2; i++) {
+        struct sonde_sample sample = sonde_profile_sample(trimmed, i);
+        const struct sonde_location *leaf = sonde_profile_location(trimmed, sample.locations[0]);
+        CHECK_INT(sample.location_count, ==, 2);
+        CHECK_INT(leaf->line_count, ==, 2);
+        CHECK_INT(leaf->address, ==, 0x100);
+        CHECK_STR(name_of(trimmed, sample.locations[0]), "my::Table::grow");
+    }
+    CHECK_INT(sonde_profile_total(trimmed, 1), ==, 200);
     sonde_profile_destroy(trimmed);
     sonde_profile_destroy(heap);
 }

@@ -6,6 +6,7 @@
 #include "tests/unit/engine/scene.h"
 #include "tests/unit/store/fake_store.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -19,20 +20,33 @@ static void log_line(const char *line) {
     snprintf(logged, sizeof logged, "%s", line);
 }
 
-static void start(uint32_t window_ms) {
+/* The second receiver: nanoseconds that it saw. */
+static _Atomic int64_t received_ns;
+
+static void receive(void *context, const struct record *record) {
+    atomic_fetch_add(&received_ns, sonde_profile_total(record->profile, 1));
+}
+
+static void start_with(uint32_t window_ms, bool stores, bool sends) {
     logged[0] = 0;
     scene_init(&scene);
     store = fake_store_create();
     struct recording_options options = {.engine = scene.engine,
-                                        .store = store,
-                                        .dir = scene.place.data,
+                                        .store = stores ? store : NULL,
+                                        .dir = stores ? scene.place.data : NULL,
                                         .window_ms = window_ms,
-                                        .log = log_line};
+                                        .log = log_line,
+                                        .on_record = sends ? receive : NULL};
+    received_ns = 0;
     struct sonde_diag diag = {0};
     sonde_err err = recording_start(&options, &recording, &diag);
     if (err)
         check_fail(__FILE__, __LINE__, "%s", diag.text);
     start_clock(&scene);
+}
+
+static void start(uint32_t window_ms) {
+    start_with(window_ms, true, false);
 }
 
 static void *confirm_stop(void *guest) {
@@ -87,6 +101,44 @@ TEST(what_a_target_does_is_stored_also_the_open_window_at_the_end) {
     CHECK_INT(state().targets, ==, 0);
     CHECK_STR(state().trouble, "");
     CHECK_STR(logged, "");
+    end();
+}
+
+TEST(a_second_receiver_sees_what_is_stored) {
+    start_with(3600000, true, true);
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    finish();
+    CHECK_INT(stored_ns(), >, 0);
+    CHECK_INT(received_ns, ==, stored_ns());
+    end();
+}
+
+TEST(a_second_receiver_needs_no_store) {
+    start_with(3600000, false, true);
+    CHECK_INT(state().targets, ==, 1);
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    finish();
+    CHECK_NEAR((double)received_ns, 1000.0 * MS, 60.0 * MS);
+    CHECK_INT(stored_ns(), ==, 0);
+    CHECK_INT(state().lost_windows, ==, 0);
+    end();
+}
+
+TEST(a_store_that_fails_for_good_does_not_end_the_second_receiver) {
+    start_with(200, true, true);
+    fake_store_fail_next(store, SONDE_IO);
+    push_many(&scene, 10, burn_leaf, 7);
+    settle(&scene);
+    for (int i = 0; i < 3000 && !logged[0]; i++)
+        pause_ms(10);
+    CHECK_INT(state().targets, ==, 1);
+    int64_t before = received_ns;
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    finish();
+    CHECK_INT(received_ns - before, >=, 940 * MS);
     end();
 }
 

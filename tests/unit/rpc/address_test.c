@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/listen.h"
 #include "tests/unit/check.h"
+#include "tests/unit/rpc/fake_engine.h"
+
+#include <stdio.h>
 
 static struct rpc_address address;
 static struct sonde_diag diag;
@@ -31,6 +34,13 @@ TEST(address_of_tcp_distinguishes_loopback_from_the_rest) {
     CHECK(!address.is_loopback);
 }
 
+TEST(address_with_a_wrong_port_names_the_bounds) {
+    CHECK_INT(rpc_address_parse("127.0.0.1:99999", &address, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "address \"127.0.0.1:99999\": the port must be a number from 0 to 65535");
+    CHECK_INT(rpc_address_parse("host", &address, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "address \"host\" is neither unix:PATH nor HOST:PORT");
+}
+
 TEST(address_of_unknown_form_is_refused) {
     static const char *const wrong[] = {
         "",         ":",      ":80",   "host",  "1.2.3.4:", "h:80a",     "h:65536",
@@ -41,4 +51,21 @@ TEST(address_of_unknown_form_is_refused) {
     char path[200] = "unix:/";
     memset(path + 6, 'p', 150);
     CHECK_INT(rpc_address_parse(path, &address, &diag), ==, SONDE_INVALID_ARGUMENT);
+}
+
+TEST(a_port_that_is_taken_is_reported_in_one_sentence) {
+    struct engine *engine = fake_engine_create();
+    const char *addresses[] = {"127.0.0.1:0"};
+    char taken[64], expected[160];
+    struct rpc_server *first = NULL, *second = NULL;
+    struct rpc_server_options options = {
+        .engine = engine, .addresses = addresses, .address_count = 1};
+    CHECK_INT(rpc_server_create(&options, &first, &diag), ==, SONDE_OK);
+    snprintf(taken, sizeof taken, "%s", rpc_server_address(first, 0));
+    addresses[0] = taken;
+    CHECK_INT(rpc_server_create(&options, &second, &diag), ==, SONDE_IO);
+    snprintf(expected, sizeof expected, "cannot listen on %s: Address already in use", taken);
+    CHECK_STR(diag.text, expected);
+    rpc_server_destroy(first);
+    engine_destroy(engine);
 }

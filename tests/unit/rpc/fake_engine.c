@@ -332,6 +332,11 @@ struct engine_target *engine_processes(struct engine *engine, size_t *count) {
     return list(engine, true, count);
 }
 
+void engine_name_advice(struct engine *engine, const struct engine_target *target,
+                        char text[PROGRAM_ADVICE]) {
+    snprintf(text, PROGRAM_ADVICE, "advice about %s", target->name);
+}
+
 void engine_rights(struct engine *engine, struct host_right *rights) {
     for (int i = 0; i < RIGHT_KINDS; i++)
         rights[i] = (struct host_right){.name = "a right", .is_granted = true, .lost = ""};

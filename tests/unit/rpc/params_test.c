@@ -94,11 +94,11 @@ TEST(rendering_has_the_requested_options) {
     Sonde__V1__Rendering message = SONDE__V1__RENDERING__INIT;
     struct rpc_rendering rendering;
     message.raw = true;
-    message.merge_threads = true;
+    message.split_threads = true;
     message.title = (char *)"mine";
     CHECK_INT(rpc_rendering(&message, &rendering, &diag), ==, SONDE_OK);
     CHECK_INT(rendering.options.gzip_level, ==, -1);
-    CHECK(rendering.options.merge_threads);
+    CHECK(rendering.options.split_threads);
     CHECK_STR(rendering.options.title, "mine");
     char title[202];
     memset(title, 'x', 201);
@@ -107,7 +107,7 @@ TEST(rendering_has_the_requested_options) {
     CHECK_INT(rpc_rendering(&message, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
 }
 
-TEST(several_processes_are_drawn_by_process_where_the_format_has_no_threads) {
+TEST(several_processes_are_drawn_by_process_unless_the_format_has_a_profile_per_thread) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     Sonde__V1__TargetSelector target = SONDE__V1__TARGET_SELECTOR__INIT;
     Sonde__V1__Rendering how = SONDE__V1__RENDERING__INIT;
@@ -117,13 +117,16 @@ TEST(several_processes_are_drawn_by_process_where_the_format_has_no_threads) {
     request.rendering = &how;
     how.format = SONDE__V1__FORMAT__SVG_FLAMEGRAPH;
     CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
-    CHECK(!rendering.options.merge_threads);
+    CHECK(!rendering.options.split_threads);
+    how.split_threads = true;
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK(rendering.options.split_threads);
     target.all = true;
     CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
-    CHECK(rendering.options.merge_threads);
+    CHECK(!rendering.options.split_threads);
     how.format = SONDE__V1__FORMAT__SPEEDSCOPE;
     CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
-    CHECK(!rendering.options.merge_threads);
+    CHECK(rendering.options.split_threads);
 }
 
 TEST(selector_refuses_a_negative_pid_and_a_name_that_is_too_long) {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char folder[64], captures[80];
@@ -233,6 +234,33 @@ TEST(unfinished_and_damaged_captures_are_removed_at_the_next_start) {
     CHECK_INT(add(saved, 4), ==, 10); /* numbers continue after the highest file name */
     saved_capture_draft_drop(&draft);
     saved_captures_close(saved);
+    end();
+}
+
+static bool is_left(const char *name) {
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", captures, name);
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+    saved_captures_close(open_for(9, 1 << 20));
+    bool is_there = access(path, F_OK) == 0;
+    unlink(path);
+    return is_there;
+}
+
+TEST(unfinished_captures_of_another_running_service_stay) {
+    char of_ended[64], of_parent[64];
+    begin();
+    saved_captures_close(open_for(9, 1 << 20));
+    pid_t ended = fork();
+    if (ended == 0)
+        _exit(0);
+    waitpid(ended, NULL, 0);
+    snprintf(of_ended, sizeof of_ended, "unfinished-%d-0", (int)ended);
+    snprintf(of_parent, sizeof of_parent, "unfinished-%d-0", (int)getppid());
+    CHECK(is_left(of_parent));
+    CHECK(!is_left(of_ended));
+    CHECK(!is_left("unfinished-7"));
+    CHECK(!is_left("unfinished--1-x"));
     end();
 }
 

@@ -130,7 +130,7 @@ char *corpus_render(struct symbol_store *store, const char *path,
     struct sonde_arena arena = {0};
     struct sonde_buf text = {0};
     for (size_t i = 0; i < addresses->count; i++)
-        queries[i] = (struct symbol_query){module, addresses->items[i]};
+        queries[i] = (struct symbol_query){.module = module, .vaddr = addresses->items[i]};
     CHECK_INT(symbol_resolve_wait(store, queries, addresses->count, 60000, &arena, answers), ==,
               SONDE_OK);
     for (size_t i = 0; i < addresses->count; i++) {

@@ -105,7 +105,8 @@ static const char *url(const char *path) {
 
 static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *arena,
                                 struct symbol_module *module) {
-    struct symbol_query query = {module, fixture_nm(fixture_path("full"), "planted")};
+    struct symbol_query query = {.module = module,
+                                 .vaddr = fixture_nm(fixture_path("full"), "planted")};
     struct symbol_answer answer;
     CHECK_INT(symbol_resolve_wait(store, &query, 1, 20000, arena, &answer), ==, SONDE_OK);
     return answer;

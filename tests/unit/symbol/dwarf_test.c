@@ -85,7 +85,7 @@ TEST(a_skeleton_without_its_split_unit_still_has_lines) {
     CHECK_INT(fixture_run("rm *.dwo"), ==, 0);
     struct symbol_store *store = corpus_store(NULL);
     struct symbol_module *module = fixture_module(store, path);
-    struct symbol_query query = {module, address};
+    struct symbol_query query = {.module = module, .vaddr = address};
     struct symbol_answer answer;
     struct sonde_arena arena = {0};
     CHECK_INT(symbol_resolve_wait(store, &query, 1, 60000, &arena, &answer), ==, SONDE_OK);

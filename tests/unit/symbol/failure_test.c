@@ -51,7 +51,8 @@ static void compile(void) {
 
 static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *arena,
                                 struct symbol_module *module) {
-    struct symbol_query query = {module, fixture_nm(fixture_path("planted"), "planted")};
+    struct symbol_query query = {.module = module,
+                                 .vaddr = fixture_nm(fixture_path("planted"), "planted")};
     struct symbol_answer answer;
     CHECK_INT(symbol_resolve_wait(store, &query, 1, 20000, arena, &answer), ==, SONDE_OK);
     return answer;
@@ -313,7 +314,7 @@ TEST(s14_flipped_bits_cost_a_worker_at_most) {
         mapping.device_minor = minor(info.st_dev);
         CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
         struct sonde_arena arena = {0};
-        struct symbol_query query = {module, planted};
+        struct symbol_query query = {.module = module, .vaddr = planted};
         struct symbol_answer answer;
         CHECK_INT(symbol_resolve_wait(store, &query, 1, 20000, &arena, &answer), ==, SONDE_OK);
         sonde_arena_finish(&arena);

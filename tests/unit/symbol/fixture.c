@@ -196,7 +196,7 @@ static struct fixture_answer resolve(struct symbol_store *store, struct symbol_m
                                      uint64_t vaddr) {
     static struct sonde_arena arena;
     static char build_id[80];
-    struct symbol_query query = {module, vaddr};
+    struct symbol_query query = {.module = module, .vaddr = vaddr};
     struct symbol_answer answer;
     sonde_arena_finish(&arena);
     CHECK_INT(symbol_resolve(store, &query, 1, &arena, &answer), ==, SONDE_OK);

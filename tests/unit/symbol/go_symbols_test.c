@@ -35,6 +35,9 @@ TEST(a_stripped_go_program_has_all_its_names) {
                                                  fixture_nm(fixture_path("full"), "main.main"));
     CHECK_STR(spin.name, "main.main");
     CHECK_INT(spin.quality, ==, SYMBOL_NAMES);
+    struct symbol_module *module = fixture_module(store, fixture_path("stripped"));
+    CHECK(!symbol_module_is_stripped(module)); /* it needs no advice */
+    symbol_module_release(module);
     fixture_run(
         "nm full | grep -E ' [tT] (main|runtime|sync)\\.' | grep -v 'runtime.[et]*text$' > names");
     FILE *names = fopen(fixture_path("names"), "r");

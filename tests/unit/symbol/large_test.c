@@ -59,8 +59,8 @@ static void check_answers(struct symbol_store *store, const char *path,
     struct sonde_arena arena = {0};
     for (uint32_t i = 0; i < SAMPLES; i++) {
         uint64_t start = (uint64_t)function_of(large, i) * LARGE_DWARF_FUNCTION;
-        queries[i] =
-            (struct symbol_query){module, LARGE_DWARF_BASE + start + i * 37 % LARGE_DWARF_FUNCTION};
+        queries[i] = (struct symbol_query){
+            .module = module, .vaddr = LARGE_DWARF_BASE + start + i * 37 % LARGE_DWARF_FUNCTION};
     }
     CHECK_INT(symbol_resolve_wait(store, queries, SAMPLES, WAIT_MS, &arena, answers), ==, SONDE_OK);
     for (uint32_t i = 0; i < SAMPLES; i++)
@@ -71,7 +71,7 @@ static void check_answers(struct symbol_store *store, const char *path,
 
 static void wait_for_table(struct symbol_store *store, const char *path) {
     struct symbol_module *module = fixture_module(store, path);
-    struct symbol_query query = {module, LARGE_DWARF_BASE};
+    struct symbol_query query = {.module = module, .vaddr = LARGE_DWARF_BASE};
     struct symbol_answer answer;
     struct sonde_arena arena = {0};
     CHECK_INT(symbol_resolve_wait(store, &query, 1, WAIT_MS, &arena, &answer), ==, SONDE_OK);

@@ -113,7 +113,7 @@ static struct sonde_arena arena;
 static struct symbol_answer ask(struct symbol_store *store, const char *path, uint64_t vaddr,
                                 uint32_t wait_ms) {
     struct symbol_module *module = fixture_module(store, path);
-    struct symbol_query query = {module, vaddr};
+    struct symbol_query query = {.module = module, .vaddr = vaddr};
     struct symbol_answer answer;
     sonde_err err = wait_ms ? symbol_resolve_wait(store, &query, 1, wait_ms, &arena, &answer)
                             : symbol_resolve(store, &query, 1, &arena, &answer);

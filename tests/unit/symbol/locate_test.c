@@ -37,7 +37,7 @@ static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *
     CHECK(fixture_mapping(pid, address, &mapping));
     CHECK_INT(symbol_module_open(store, pid, &mapping, &module, NULL), ==, SONDE_OK);
     CHECK(symbol_module_bias(module, &mapping, &bias));
-    struct symbol_query query = {module, address - bias};
+    struct symbol_query query = {.module = module, .vaddr = address - bias};
     CHECK_INT(symbol_resolve_wait(store, &query, 1, 20000, arena, &answer), ==, SONDE_OK);
     symbol_module_release(module);
     return answer;

@@ -168,7 +168,7 @@ TEST(s4_a_process_that_is_gone_is_still_named) {
     fixture_stop(&process);
     CHECK_INT(fixture_run("rm gone"), ==, 0);
     struct sonde_arena arena = {0};
-    struct symbol_query query = {module, one - bias};
+    struct symbol_query query = {.module = module, .vaddr = one - bias};
     struct symbol_answer answer;
     CHECK_INT(symbol_resolve(store, &query, 1, &arena, &answer), ==, SONDE_OK);
     CHECK_INT(answer.frame_count, ==, 1);
@@ -261,7 +261,7 @@ TEST(s7_the_vdso_is_named) {
     struct symbol_answer answers[4096];
     struct sonde_arena arena = {0};
     for (uint64_t i = 0; i < 4096; i++)
-        queries[i] = (struct symbol_query){module, start + i - bias};
+        queries[i] = (struct symbol_query){.module = module, .vaddr = start + i - bias};
     CHECK_INT(symbol_resolve(store, queries, 4096, &arena, answers), ==, SONDE_OK);
     bool found = false;
     for (size_t i = 0; i < 4096; i++)
@@ -282,7 +282,7 @@ struct asker {
 static void *ask(void *context) {
     struct asker *asker = context;
     struct sonde_arena arena = {0};
-    struct symbol_query query = {asker->module, asker->vaddr};
+    struct symbol_query query = {.module = asker->module, .vaddr = asker->vaddr};
     struct symbol_answer answer;
     asker->right = symbol_resolve(asker->store, &query, 1, &arena, &answer) == SONDE_OK &&
                    answer.frame_count == 1 && strcmp(answer.frames[0].name, "planted_two") == 0;
@@ -388,6 +388,12 @@ TEST(trap_7_a_stripped_library_names_only_exports_and_reports_that) {
     snprintf(place, sizeof place, "[sparse.so]+0x%llx", (unsigned long long)hidden);
     CHECK_INT(unnamed.frame_count, ==, 0);
     CHECK_STR(unnamed.place, place); /* "[lib]+0xSTART", so the function stays in one piece */
+    struct symbol_module *module = fixture_module(store, fixture_path("sparse.so"));
+    char advice[PROGRAM_ADVICE];
+    CHECK(symbol_module_advice(module, "sparse", advice));
+    CHECK(symbol_module_advice(module, "sparse", advice));
+    CHECK(strstr(advice, "sparse is stripped; link it without -s") == advice);
+    symbol_module_release(module);
     symbol_store_destroy(store);
 }
 
@@ -469,7 +475,7 @@ TEST(anonymous_memory_and_missing_files_have_no_names_but_a_reason) {
     CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
     CHECK_STR(symbol_reason_text(symbol_module_reason(module)), "NO_FILE");
     struct sonde_arena arena = {0};
-    struct symbol_query queries[2] = {{module, 0x10}, {NULL, 0x10}};
+    struct symbol_query queries[2] = {{.module = module, .vaddr = 0x10}, {.vaddr = 0x10}};
     struct symbol_answer answers[2];
     CHECK_INT(symbol_resolve(store, queries, 2, &arena, answers), ==, SONDE_OK);
     CHECK_INT(answers[0].frame_count, ==, 0);

@@ -250,7 +250,7 @@ TEST(s8_the_running_kernel_is_named_or_reported_as_hidden) {
     uint64_t address = strtoull(
         fixture_line("grep -m1 -w -i 't schedule' /proc/kallsyms | cut -d' ' -f1"), NULL, 16);
     struct sonde_arena arena = {0};
-    struct symbol_query query = {module, address + 1};
+    struct symbol_query query = {.module = module, .vaddr = address + 1};
     struct symbol_answer answer;
     CHECK_INT(symbol_resolve(store, &query, 1, &arena, &answer), ==, SONDE_OK);
     if (address == 0) {
@@ -302,7 +302,7 @@ TEST(vsyscall_has_its_three_names) {
     CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
     CHECK(symbol_module_bias(module, &mapping, &bias));
     struct sonde_arena arena = {0};
-    struct symbol_query query = {module, 0xffffffffff600400 - bias};
+    struct symbol_query query = {.module = module, .vaddr = 0xffffffffff600400 - bias};
     struct symbol_answer answer;
     CHECK_INT(symbol_resolve(store, &query, 1, &arena, &answer), ==, SONDE_OK);
     CHECK_INT(answer.frame_count, ==, 1);

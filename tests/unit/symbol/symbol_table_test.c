@@ -126,6 +126,16 @@ TEST(trap_2_the_best_known_alias_is_chosen) {
     CHECK_STR(at(0x1004), "global_a");
 }
 
+TEST(trap_2_the_public_alias_of_a_function_of_libc_is_chosen) {
+    add_as("__GI___libc_write", 0x1000, 8, STB_LOCAL, false);
+    add_as("w", 0x1000, 8, STB_LOCAL, false);
+    add_as("__write", 0x1000, 8, STB_GLOBAL, false);
+    add_as("write", 0x1000, 8, STB_WEAK, false);
+    add_as("_write", 0x1000, 8, STB_GLOBAL, false);
+    build();
+    CHECK_STR(at(0x1004), "write");
+}
+
 TEST(trap_2_the_choice_does_not_depend_on_the_order_of_the_file) {
     const char *all[] = {"_ZN1AC1Ev", "_ZN1AC2Ev", "other", "_other", "x1"};
     for (int turn = 0; turn < 5; turn++) {

@@ -79,6 +79,7 @@ static int on(const char *const *words, int count, const struct heap_settings *s
     service_select(words[0], &selector);
     request.target = &selector;
     request.interval_s = (uint32_t)settings->interval;
+    request.keep_dumps = (uint32_t)settings->keep;
     request.sample_bytes = settings->sample;
     request.owner = (char *)OWNER;
     if (!read_backend(settings, &request.backend))
@@ -159,7 +160,8 @@ static const char *find_unused_flag(const struct heap_settings *settings, unsign
         bool is_given;
         const char *flag;
     } flags[] = {
-        {TAKES_INTERVAL, settings->interval > 0, "--interval"},
+        {TAKES_INTERVAL, settings->interval > 0 || settings->keep > 0,
+         "--interval or --keep-dumps"},
         {TAKES_SAMPLE, settings->sample > 0, "--sample"},
         {TAKES_DELETE, settings->delete_dumps, "--delete-dumps"},
         {TAKES_FILE, settings->output, "--output"},
@@ -169,6 +171,7 @@ static const char *find_unused_flag(const struct heap_settings *settings, unsign
         {TAKES_BACKEND, settings->backend, "--backend"},
         {TAKES_ENDED, settings->ended, "--ended"},
         {TAKES_FILE, settings->format || settings->type, "--format or --type"},
+        {TAKES_FILE, settings->allocator_frames, "--allocator-frames"},
         {TAKES_DUMP, settings->name || settings->all_one || settings->older_than_s > 0,
          "--name, --all-one or --older-than"},
     };
@@ -212,6 +215,8 @@ static int on_heap(int argc, char **argv) {
 static const struct sonde_option table[] = {
     {"interval", 'i', "SECONDS", NULL, SONDE_OPTION_NUMBER,
      offsetof(struct heap_settings, interval), 0, 86400, "on: save a dump every SECONDS"},
+    {"keep-dumps", 'k', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct heap_settings, keep), 1,
+     10000, "on: number of dumps to keep (default 100; sonded --heap-dumps)"},
     {"sample", 's', "BYTES", NULL, SONDE_OPTION_NUMBER, offsetof(struct heap_settings, sample), 1,
      1099511627776.0, "on, reset, allocs: average bytes between samples"},
     {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL,
@@ -225,7 +230,8 @@ static const struct sonde_option table[] = {
      "dump: only objects at least this old (Sonde's sampler only)"},
     HEAP_TEXT("backend", 'b', "NAME", backend,
               "on: jemalloc or interposed (default: jemalloc if it can profile)"),
-    HEAP_FLAG("growth-only", growth_only, "diff: show only what grew"),
+    {"growth-only", 'g', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct heap_settings, growth_only),
+     0, 0, "diff: show only what grew"},
     HEAP_FLAG("delete-dumps", delete_dumps, "off: delete the saved dumps"),
     HEAP_FLAG("ended", ended, "list, dump: dumps of processes that have exited"),
     HEAP_TEXT("output", 'o', "FILE", output,
@@ -235,6 +241,8 @@ static const struct sonde_option table[] = {
               "dump: a saved dump from the list instead of the live heap"),
     HEAP_TEXT("type", 't', "TYPE", type,
               "inuse_space (default), inuse_objects, alloc_space or alloc_objects"),
+    HEAP_FLAG("allocator-frames", allocator_frames,
+              "dump, diff, allocs: keep frames of the allocator and its wrappers"),
     HEAP_FLAG("all-one", all_one, "dump: give every object in a .heapsnapshot the size 1"),
     HEAP_FLAG("json", json, "print the answer as JSON"),
     SERVICE_OPTIONS(struct heap_settings, service),
@@ -247,7 +255,7 @@ static const struct sonde_options options = {
         "Shows which code holds a target's memory, sampled by jemalloc or by Sonde's own sampler.",
     .examples = "  sonde heap on redis-server --interval 60\n"
                 "  sonde heap dump redis-server -o heap.svg\n"
-                "  sonde heap diff 000001.heap now redis-server --growth-only\n"
+                "  sonde heap diff 000001.heap now redis-server -g\n"
                 "  sonde heap allocs redis-server -d 5 -o allocs.svg\n",
     .table = table,
     .count = COUNT_OF(table),

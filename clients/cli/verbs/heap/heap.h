@@ -13,10 +13,10 @@ extern const struct verb verb_heap;
 
 struct heap_settings {
     struct service_settings service;
-    uint64_t interval, sample; /* 0 = not given; so are the next three */
+    uint64_t interval, keep, sample; /* 0 = not given; so are the next three */
     double seconds, probability, older_than_s;
     const char *output, *format, *name, *type, *backend;
-    bool delete_dumps, all_one, growth_only, ended, json;
+    bool delete_dumps, all_one, growth_only, ended, allocator_frames, json;
 };
 
 /* Selects TARGET, which may also be a uuid with --ended. */

@@ -20,6 +20,7 @@ static sonde_err receive(const char *target, const struct heap_settings *setting
     Sonde__V1__CaptureAllocsRequest request = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
     service_select(target, &selector);
     rendering.format = (Sonde__V1__Format)format;
+    rendering.keep_allocator_frames = settings->allocator_frames;
     request.target = &selector;
     request.rendering = &rendering;
     request.duration_ms = (uint32_t)((settings->seconds > 0 ? settings->seconds : 10) * 1000 + 0.5);

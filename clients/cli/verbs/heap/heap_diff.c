@@ -39,6 +39,7 @@ static const ProtobufCMessage *fill(struct request *request, const struct heap_d
     service_select(diff->target, &request->selector);
     request->rendering = (Sonde__V1__Rendering)SONDE__V1__RENDERING__INIT;
     request->rendering.format = (Sonde__V1__Format)format;
+    request->rendering.keep_allocator_frames = settings->allocator_frames;
     request->snapshot = (Sonde__V1__HeapSnapshotRequest)SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     request->snapshot.target = &request->selector;
     request->snapshot.rendering = &request->rendering;
@@ -83,12 +84,15 @@ static bool has_names(const struct sonde_profile *profile) {
     return sonde_profile_location_count(profile) == 0;
 }
 
-static sonde_err draw(const struct sonde_profile *base, const struct sonde_profile *now,
-                      const struct heap_settings *settings, enum sonde_format format,
-                      struct output *output, struct sonde_diag *diag) {
-    const struct sonde_draw_diff diff = {
-        .base = base, .now = now, .growth_only = settings->growth_only};
-    struct sonde_draw_options options = {.type = settings->type, .title = settings->type};
+static sonde_err draw(const struct heap_diff *words, const struct sonde_profile *base,
+                      const struct sonde_profile *now, const struct heap_settings *settings,
+                      enum sonde_format format, struct output *output, struct sonde_diag *diag) {
+    const struct sonde_draw_diff diff = {.base = base,
+                                         .now = now,
+                                         .base_name = words->base,
+                                         .now_name = words->now,
+                                         .growth_only = settings->growth_only};
+    struct sonde_draw_options options = {.type = settings->type};
     struct sonde_buf drawn = {0};
     if (has_names(base) != has_names(now))
         return sonde_fail(
@@ -109,7 +113,7 @@ static sonde_err compare_files(const struct heap_diff *diff, const struct heap_s
     if (!err)
         err = source_read(diff->now, &now, diag);
     if (!err)
-        err = draw(base, now, settings, format, output, diag);
+        err = draw(diff, base, now, settings, format, output, diag);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);
     return err;

@@ -21,6 +21,7 @@ static void fill(struct dump *dump, const char *target, const struct heap_settin
     heap_select(settings, target, &dump->selector);
     dump->rendering = (Sonde__V1__Rendering)SONDE__V1__RENDERING__INIT;
     dump->rendering.format = (Sonde__V1__Format)format;
+    dump->rendering.keep_allocator_frames = settings->allocator_frames;
     dump->snapshot = (Sonde__V1__HeapSnapshotRequest)SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     dump->snapshot.target = &dump->selector;
     dump->snapshot.rendering = &dump->rendering;

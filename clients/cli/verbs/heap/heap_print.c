@@ -47,7 +47,8 @@ static void print_active(const Sonde__V1__HeapState *state) {
         printf("%" PRIu64 " sample%s dropped: the sampler's tables are full\n", state->dropped,
                state->dropped == 1 ? "" : "s");
     if (state->interval_s)
-        printf("one dump every %u s\n", state->interval_s);
+        printf("one dump every %u s; the newest %u are kept\n", state->interval_s,
+               state->keep_dumps);
     if (state->gdump)
         puts("one dump at each new peak of mapped memory");
     if (state->gdump_skipped)

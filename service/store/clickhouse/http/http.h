@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One ClickHouse server over HTTP: requests on connections that are kept alive. The only user of
- * libcurl besides the debuginfod worker. Thread safety: any thread; each request uses a connection
- * of its own. */
+ * One ClickHouse server over HTTP: requests on connections that are kept alive. Thread safety: any
+ * thread; each request uses a connection of its own. */
 #ifndef SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_HTTP_H
 #define SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_HTTP_H
 

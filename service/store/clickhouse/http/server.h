@@ -4,9 +4,9 @@
 #ifndef SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_SERVER_H
 #define SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_SERVER_H
 
+#include "service/http/library.h"
 #include "service/locks.h"
 #include "service/store/clickhouse/http/http.h"
-#include "service/store/clickhouse/http/library.h"
 
 #define HTTP_MAX_IDLE 8
 

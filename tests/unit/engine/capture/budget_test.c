@@ -42,6 +42,34 @@ TEST(a_ceiling_bounds_the_rate_from_the_start) {
     scene_finish(&scene);
 }
 
+/* The overhead comment of a capture during which the target used that much CPU time, and sampling
+ * 2 ms of it. */
+static const char *overhead_of(struct scene *scene, uint64_t target_ns) {
+    struct engine_cpu_spec spec = {.frequency_hz = 99, .max_overhead = 0.01};
+    scene_init(scene);
+    begin(scene, &spec);
+    start_clock(scene);
+    fake_send_account(&scene->guest, 0, 0, 0);
+    burn(target_ns);
+    fake_send_account(&scene->guest, 2 * MS, 0, 0);
+    engine_capture_finish(scene->capture);
+    fake_stop(&scene->guest);
+    collect_wait_end(&scene->collected);
+    return collect_comment(scene->collected.profiles[0], "overhead ceiling: ");
+}
+
+TEST(an_idle_target_has_no_share_that_sampling_took) {
+    struct scene scene;
+    const char *comment = overhead_of(&scene, MS);
+    CHECK(strstr(comment, "; the target was idle: ") && strstr(comment, "sampling took "));
+    CHECK(strstr(comment, " taken;") == NULL);
+    scene_finish(&scene);
+    comment = overhead_of(&scene, 200 * MS);
+    CHECK(strstr(comment, "; about ") && strstr(comment, " % taken;"));
+    CHECK(strstr(comment, "idle") == NULL);
+    scene_finish(&scene);
+}
+
 TEST(a_rate_below_the_ceiling_is_left_alone) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 99, .max_overhead = 0.01};

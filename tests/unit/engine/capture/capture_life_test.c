@@ -16,6 +16,8 @@ TEST(max_samples_ends_the_capture_at_that_number) {
     fake_stop(&scene.guest);
     collect_wait_end(&scene.collected);
     CHECK_INT(sonde_profile_total(scene.collected.profiles[0], 0), ==, 25);
+    const char *early = collect_comment(scene.collected.profiles[0], "ended early: ");
+    CHECK(strstr(early, " s, at the limit of 25 samples (n)"));
     scene_finish(&scene);
 }
 

@@ -34,6 +34,9 @@ TEST(a_capture_has_the_shares_names_threads_and_sums_of_its_samples) {
     CHECK_INT(metadata->period_ns, ==, 10 * MS);
     CHECK_STR(scene.collected.clock, "fake");
     CHECK_STR(collect_comment(profile, "clock: "), "clock: fake");
+    CHECK_STR(collect_comment(profile, "cut stacks: "), "");
+    CHECK_STR(collect_comment(profile, "truncated stacks: "), "");
+    CHECK_STR(collect_comment(profile, "ended early: "), "");
     CHECK_STR(collect_comment(profile, "rate: "), "rate: 100 Hz");
     CHECK_STR(collect_comment(profile, "dropped: "), "dropped: none");
     CHECK(strstr(collect_comment(profile, "coverage: "), "4.000 s sampled") != NULL);

@@ -39,7 +39,8 @@ static void on_symbols(void *context, sonde_err err, const struct sonde_diag *di
     atomic_fetch_add(&((struct storm *)context)->answered, 1);
 }
 
-static const struct engine_capture_events events = {on_progress, on_profile, on_end};
+static const struct engine_capture_events events = {
+    .on_progress = on_progress, .on_profile = on_profile, .on_end = on_end};
 static const struct engine_selector steady = {.name = "steady"};
 
 static void one_capture(struct storm *storm, unsigned *seed) {

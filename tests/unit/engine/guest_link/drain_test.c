@@ -12,7 +12,7 @@
 
 struct seen {
     uint32_t samples, threads, unseen, depth;
-    uint64_t weight_ns, last_pc;
+    uint64_t weight_ns, last_pc, span;
 };
 
 static void on_sample(void *context, const struct ring_sample *sample) {
@@ -30,6 +30,10 @@ static void on_thread(void *context, const struct ring_thread *thread) {
 
 static void on_unseen(void *context, const struct ring_unseen *unseen) {
     ((struct seen *)context)->unseen++;
+}
+
+static void on_span(void *context, const struct ring_span *span) {
+    ((struct seen *)context)->span = span->request;
 }
 
 struct fixture {
@@ -52,8 +56,8 @@ static void fixture_init(struct fixture *fixture, uint32_t rings) {
         .magic = RING_MAGIC, .version = 1, .ring_count = rings, .ring_bytes = RING_BYTES};
     struct sonde_diag diag = {0};
     CHECK_INT(drain_init(&fixture->drain, fixture->memory, fixture->bytes, &diag), ==, SONDE_OK);
-    fixture->sink =
-        (struct drain_sink){&fixture->seen, on_sample, on_thread, on_unseen, on_sample, NULL};
+    fixture->sink = (struct drain_sink){&fixture->seen, on_sample, on_thread, on_unseen,
+                                        on_sample,      on_span,   NULL};
 }
 
 static void fixture_finish(struct fixture *fixture) {
@@ -101,6 +105,23 @@ TEST(a_record_is_delivered_unchanged_and_its_memory_is_zeroed) {
     CHECK_INT(control_of(&fixture)->tail, ==, control_of(&fixture)->head);
     for (uint32_t i = 0; i < 256; i++)
         CHECK_INT(*data_at(&fixture, i), ==, 0);
+    fixture_finish(&fixture);
+}
+
+TEST(a_span_of_the_wrong_size_is_corrupt) {
+    struct fixture fixture;
+    fixture_init(&fixture, 1);
+    struct {
+        struct ring_span span;
+        uint64_t more;
+    } record = {.span = {.record = {.kind = RING_RECORD_SPAN}, .request = 7}};
+    push(&fixture, &record.span.record, sizeof record.span, sizeof record.span);
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 0);
+    CHECK_INT(fixture.seen.span, ==, 7);
+    record.span.request = 8;
+    push(&fixture, &record.span.record, sizeof record, sizeof record);
+    CHECK_INT(drain_run(&fixture.drain, 2, 0, &fixture.sink), ==, 1);
+    CHECK_INT(fixture.seen.span, ==, 7);
     fixture_finish(&fixture);
 }
 

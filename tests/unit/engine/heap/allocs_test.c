@@ -4,6 +4,7 @@
 #include "tests/unit/engine/heap/stage.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -215,39 +216,74 @@ TEST(a_target_that_ends_in_the_window_leaves_what_it_did) {
     stage_finish(&stage);
 }
 
+/* ---- Sessions ---- */
+
+struct started {
+    pthread_mutex_t mutex;
+    pthread_cond_t came;
+    bool has_come;
+    sonde_err err;
+    struct sonde_diag diag;
+    struct engine_session_info info;
+};
+
+static void on_started(void *context, sonde_err err, const struct sonde_diag *diag,
+                       const struct engine_session_info *info) {
+    struct started *started = context;
+    pthread_mutex_lock(&started->mutex);
+    CHECK(!started->has_come);
+    started->has_come = true;
+    started->err = err;
+    if (diag)
+        started->diag = *diag;
+    if (info)
+        started->info = *info;
+    pthread_cond_signal(&started->came);
+    pthread_mutex_unlock(&started->mutex);
+}
+
+static struct started start_session(struct stage *stage, const char *owner) {
+    struct started started = {.mutex = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
+    struct engine_allocs_spec spec = {.target = stage->target, .sample_bytes = 1};
+    struct sonde_diag diag = {0};
+    sonde_err err =
+        engine_allocs_start(stage->engine, &spec, 0, owner, on_started, &started, &diag);
+    if (err)
+        return (struct started){.err = err, .diag = diag};
+    pthread_mutex_lock(&started.mutex);
+    while (!started.has_come)
+        pthread_cond_wait(&started.came, &started.mutex);
+    pthread_mutex_unlock(&started.mutex);
+    return started;
+}
+
+static void stop_session(struct stage *stage, struct collected *collected) {
+    collect_init(collected);
+    CHECK_INT(engine_allocs_stop(stage->engine, &stage->target, &collect_events, collected, NULL),
+              ==, SONDE_OK);
+    collect_wait_end(collected);
+    CHECK_INT(collected->err, ==, SONDE_OK);
+}
+
 TEST(a_session_of_allocations_keeps_its_last_result) {
     struct stage stage;
-    struct engine_session_info info;
-    struct sonde_diag diag = {0};
-    stage_init(&stage, NULL, plain);
-    struct engine_allocs_spec spec = {.target = stage.target, .sample_bytes = 1};
     struct collected none, one, again;
-    collect_init(&none);
-    collect_init(&one);
-    collect_init(&again);
-    CHECK_INT(engine_allocs_stop(stage.engine, &stage.target, &collect_events, &none, NULL), ==,
-              SONDE_OK);
-    collect_wait_end(&none);
+    stage_init(&stage, NULL, plain);
+    stop_session(&stage, &none);
     CHECK_INT(sonde_profile_sample_count(none.profiles[0]), ==, 0);
     CHECK_STR(sonde_profile_type(none.profiles[0], 1).type, "alloc_space");
-    CHECK_INT(engine_allocs_start(stage.engine, &spec, 0, "me", &info, NULL), ==, SONDE_OK);
-    CHECK_STR(info.owner, "me");
-    CHECK_INT(info.lease_until_unix_ns - info.start_unix_ns, ==, 60000000000);
-    CHECK_INT(engine_allocs_start(stage.engine, &spec, 0, "you", &info, &diag), ==,
-              SONDE_SESSION_BUSY);
-    CHECK(strstr(diag.text, "started by me") != NULL);
-    for (int i = 0; i < 100; i++) { /* waits until the sampler runs */
-        usleep(20000);
-        stage_tell(&stage, 'd');
-    }
-    CHECK_INT(engine_allocs_stop(stage.engine, &stage.target, &collect_events, &one, NULL), ==,
-              SONDE_OK);
-    collect_wait_end(&one);
-    CHECK_INT(one.err, ==, SONDE_OK);
-    CHECK_INT(collect_sum(one.profiles[0], "hold_deep"), >=, 20);
-    CHECK_INT(engine_allocs_stop(stage.engine, &stage.target, &collect_events, &again, NULL), ==,
-              SONDE_OK);
-    collect_wait_end(&again);
+    CHECK_INT(sonde_profile_info(none.profiles[0])->time_unix_ns, >, 0);
+    struct started started = start_session(&stage, "me");
+    CHECK_INT(started.err, ==, SONDE_OK);
+    CHECK_STR(started.info.owner, "me");
+    CHECK_INT(started.info.lease_until_unix_ns - started.info.start_unix_ns, ==, 60000000000);
+    stage_tell(&stage, 'd'); /* sampling has begun */
+    started = start_session(&stage, "you");
+    CHECK_INT(started.err, ==, SONDE_SESSION_BUSY);
+    CHECK(strstr(started.diag.text, "started by me") != NULL);
+    stop_session(&stage, &one);
+    CHECK_INT(collect_sum(one.profiles[0], "hold_deep"), ==, 20);
+    stop_session(&stage, &again);
     CHECK_INT(collect_sum(again.profiles[0], NULL), ==, collect_sum(one.profiles[0], NULL));
     CHECK_STR(again.clock_note, "");
     collect_finish(&none);
@@ -256,39 +292,160 @@ TEST(a_session_of_allocations_keeps_its_last_result) {
     stage_finish(&stage);
 }
 
-/* malloc is part of the program, so the window is the difference of two jemalloc dumps. */
-TEST(a_jemalloc_in_the_program_with_prof_accum_supports_windows) {
+static void check_refusals(const char *program, const char *text) {
+    const char *const command[] = {program, NULL};
     struct stage stage;
     struct window window;
-    stage_init(&stage, STAGE_PROF ",prof_accum:true", inside);
+    struct collected none;
+    stage_init(&stage, NULL, command);
     window_init(&window, &stage, (struct engine_allocs_spec){.duration_ms = 300});
     collect_wait_end(&window.collected);
     CHECK_INT(window.collected.err, ==, SONDE_NOT_AVAILABLE);
-    CHECK(strstr(window.collected.diag.text, "switch it on first") != NULL);
+    CHECK_STR(window.collected.diag.text, text);
+    for (int i = 0; i < 2; i++) {
+        struct started started = start_session(&stage, "me");
+        CHECK_INT(started.err, ==, SONDE_NOT_AVAILABLE);
+        CHECK_STR(started.diag.text, text);
+    }
+    stop_session(&stage, &none); /* no session has run */
+    CHECK_INT(sonde_profile_sample_count(none.profiles[0]), ==, 0);
+    CHECK_STR(stage_ask_verb(&stage, ENGINE_HEAP_STATUS).state.note, text);
     window_finish(&window);
-    CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
+    collect_finish(&none);
+    stage_finish(&stage);
+}
+
+TEST(what_a_window_refuses_a_session_refuses_with_the_same_text) {
+    check_refusals("tests/unit/engine/heap/own_malloc",
+                   "holder does not use jemalloc, and its malloc is part of the program, so "
+                   "Sonde's sampler cannot wrap it; link it with jemalloc, or without a malloc");
+    check_refusals("tests/unit/engine/heap/holder_stripped",
+                   "holder contains jemalloc, but its symbols were stripped, so Sonde cannot find "
+                   "mallctl; keep them to profile its memory (strip -g removes only debug "
+                   "information)");
+}
+
+/* ---- jemalloc in the program: its malloc cannot be patched ---- */
+
+TEST(a_jemalloc_in_the_program_is_sampled_in_its_hooks_without_any_setting) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, inside);
     stage_tell(&stage, 's');
-    window_open(&window, &stage, (struct engine_allocs_spec){0});
+    window_open(&window, &stage, (struct engine_allocs_spec){.sample_bytes = 1});
     stage_tell(&stage, 's');
     stage_tell(&stage, 'f');
     engine_capture_finish(window.capture);
     const struct sonde_profile *profile = window_result(&window);
-    CHECK_NEAR(bytes_of(profile), BYTES, 5 * sqrt(BYTES / 65536) * 65536);
-    CHECK(collect_comment(profile, "backend: two dumps of jemalloc")[0]);
+    CHECK_NEAR(objects_of(profile), OBJECTS, 100);
+    CHECK_NEAR(bytes_of(profile), BYTES, 100000);
+    CHECK_INT(window.collected.metadata[0].dropped, ==, 0);
+    CHECK_STR(collect_comment(profile, "backend: Sonde's sampler"),
+              "backend: Sonde's sampler in jemalloc's hooks, every allocation");
+    CHECK_INT(collect_sum(profile, "hold_small"), ==, 64000);
+    CHECK_INT(collect_sum(profile, "main"), >=, OBJECTS);
+    for (size_t i = 0; i < sonde_profile_sample_count(profile); i++)
+        CHECK(strstr(profile_leaf(profile, i), "malloc") == NULL);
     window_finish(&window);
     stage_finish(&stage);
 }
 
-TEST(a_jemalloc_in_the_program_without_prof_accum_is_refused_with_the_setting) {
+TEST(windows_in_hooks_are_estimates_by_bytes_and_by_probability) {
+    struct stage stage;
+    struct window by_bytes, by_chance;
+    stage_init(&stage, STAGE_PROF, inside);
+    window_open(&by_bytes, &stage, (struct engine_allocs_spec){.sample_bytes = 65536});
+    stage_tell(&stage, 's');
+    engine_capture_finish(by_bytes.capture);
+    CHECK_NEAR(bytes_of(window_result(&by_bytes)), BYTES, 5 * sqrt(BYTES / 65536) * 65536);
+    window_open(&by_chance, &stage, (struct engine_allocs_spec){.probability = 0.1});
+    stage_tell(&stage, 'f');
+    stage_tell(&stage, 's');
+    engine_capture_finish(by_chance.capture);
+    CHECK_NEAR(objects_of(window_result(&by_chance)), OBJECTS, 5 * sqrt(OBJECTS * 9));
+    window_finish(&by_bytes);
+    window_finish(&by_chance);
+    stage_finish(&stage);
+}
+
+TEST(windows_in_hooks_leave_jemallocs_own_profiling_as_it_is) {
+    struct stage stage;
+    struct window one, other;
+    stage_init(&stage, STAGE_PROF ",prof_accum:true", inside);
+    window_open(&one, &stage, (struct engine_allocs_spec){.sample_bytes = 4096});
+    CHECK(!stage_ask_verb(&stage, ENGINE_HEAP_STATUS).state.active);
+    CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
+    window_open(&other, &stage, (struct engine_allocs_spec){.sample_bytes = 1});
+    stage_tell(&stage, 's');
+    engine_capture_finish(other.capture);
+    CHECK_NEAR(bytes_of(window_result(&other)), BYTES, 100000);
+    stage_tell(&stage, 's'); /* the other window goes on */
+    engine_capture_finish(one.capture);
+    CHECK_NEAR(bytes_of(window_result(&one)), 2 * BYTES, 5 * sqrt(2 * BYTES / 4096) * 4096);
+    struct asked asked = stage_ask_verb(&stage, ENGINE_HEAP_STATUS);
+    CHECK(asked.state.active);
+    CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_JEMALLOC);
+    struct got got = stage_get(&stage, (struct engine_heap_query){.require_active = true});
+    CHECK_INT(got.err, ==, SONDE_OK);
+    CHECK_INT(profile_bytes(got.result.profile, "hold_large"), >=, 90 << 20);
+    got_finish(&got);
+    window_finish(&one);
+    window_finish(&other);
+    stage_finish(&stage);
+}
+
+TEST(hooks_are_removed_after_the_last_window_and_when_the_service_dies) {
+    struct stage stage;
+    struct window one, other;
+    stage_init(&stage, NULL, inside);
+    stage_tell(&stage, 'h');
+    window_open(&one, &stage, (struct engine_allocs_spec){0});
+    window_open(&other, &stage, (struct engine_allocs_spec){0});
+    engine_capture_finish(one.capture);
+    (void)window_result(&one);
+    engine_capture_cancel(other.capture);
+    collect_wait_end(&other.collected);
+    stage_tell(&stage, 'h');
+    window_finish(&one);
+    window_finish(&other);
+    window_open(&one, &stage, (struct engine_allocs_spec){0});
+    engine_destroy(stage.engine);
+    stage_tell(&stage, 'h');
+    window_finish(&one);
+    stage.engine = place_engine(&stage.place);
+    stage_finish(&stage);
+}
+
+TEST(a_chain_of_windows_without_end_does_not_keep_hooks_installed) {
+    struct stage stage;
+    struct collected collected;
+    stage_init(&stage, NULL, inside);
+    struct engine_allocs_spec spec = {.target = stage.target};
+    collect_init(&collected);
+    CHECK_INT(engine_allocs_poll(stage.engine, &spec, "scraper", false, &collect_events, &collected,
+                                 NULL),
+              ==, SONDE_OK);
+    collect_wait_end(&collected);
+    CHECK_INT(collected.err, ==, SONDE_NOT_AVAILABLE);
+    CHECK(strstr(collected.diag.text, "ask for some seconds, or start it with MALLOC_CONF="
+                                      "prof:true,prof_accum:true") != NULL);
+    collect_finish(&collected);
+    stage_finish(&stage);
+}
+
+TEST(hooks_come_and_go_while_threads_allocate) {
     struct stage stage;
     struct window window;
-    stage_init(&stage, STAGE_PROF, inside);
-    window_init(&window, &stage, (struct engine_allocs_spec){.duration_ms = 300});
-    CHECK_INT(window.err, ==, SONDE_OK);
-    collect_wait_end(&window.collected);
-    CHECK_INT(window.collected.err, ==, SONDE_NOT_AVAILABLE);
-    CHECK(strstr(window.collected.diag.text, "prof_accum:true") != NULL);
-    window_finish(&window);
+    stage_init(&stage, NULL, inside);
+    stage_tell(&stage, 'w');
+    for (int i = 0; i < 10; i++) {
+        window_open(&window, &stage, (struct engine_allocs_spec){.sample_bytes = 1 << 20});
+        engine_capture_finish(window.capture);
+        (void)window_result(&window);
+        window_finish(&window);
+        stage_tell(&stage, 'p');
+    }
+    stage_tell(&stage, 'W');
     stage_finish(&stage);
 }
 

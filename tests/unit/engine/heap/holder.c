@@ -9,6 +9,7 @@
  *     t  hold from 4 new threads
  *     w  let 8 threads allocate and free without end; W ends that, once each has made progress
  *     p  see that each of those threads makes progress
+ *     h  wait until no hooks are installed in jemalloc (of the one that contains it)
  *     q  sonde_stop; r  sonde_start (of the one that links the guest, which starts it first) */
 #ifdef HOLDER_LINKED
 #include "api/sonde.h"
@@ -110,6 +111,31 @@ static void end_storm(void) {
         pthread_join(storm_threads[i], NULL);
 }
 
+#ifdef HOLDER_STATIC
+int mallctl(const char *name, void *old, size_t *old_bytes, void *value, size_t bytes);
+
+/* jemalloc has room for four hooks. */
+static int free_hooks(void) {
+    void *hooks[4] = {NULL}, *handles[4];
+    size_t bytes = sizeof handles[0];
+    int got = 0;
+    while (got < 4 &&
+           mallctl("experimental.hooks.install", &handles[got], &bytes, hooks, sizeof hooks) == 0)
+        got++;
+    for (int i = 0; i < got; i++)
+        mallctl("experimental.hooks.remove", NULL, NULL, &handles[i], sizeof handles[i]);
+    return got;
+}
+
+static void wait_without_hooks(void) {
+    while (free_hooks() < 4)
+        sched_yield();
+}
+#else
+static void wait_without_hooks(void) {
+}
+#endif
+
 static void free_all(void) {
     for (int i = 0; i < count; i++)
         free(held[i]);
@@ -151,6 +177,8 @@ int main(void) {
             end_storm();
         if (line[0] == 'p')
             wait_for_progress();
+        if (line[0] == 'h')
+            wait_without_hooks();
         if (line[0] == 'q')
             stop_guest();
         if (line[0] == 'r')

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *const plain[] = {"tests/unit/engine/heap/holder_plain", NULL};
@@ -19,6 +20,7 @@ static struct asked activate(struct stage *stage, uint64_t sample_bytes) {
     CHECK_INT(asked.err, ==, SONDE_OK);
     CHECK(asked.state.active && asked.state.available);
     CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_INTERPOSED);
+    CHECK_STR(asked.state.note, ""); /* no advice on how to get what is on */
     return asked;
 }
 
@@ -49,6 +51,27 @@ static struct sonde_profile *snapshot(struct stage *stage) {
         printf("  %s\n", got.diag.text);
     CHECK_INT(got.err, ==, SONDE_OK);
     return got.result.profile;
+}
+
+static int64_t unix_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+TEST(a_snapshot_says_when_it_was_taken) {
+    struct stage stage;
+    stage_init(&stage, NULL, plain);
+    activate(&stage, 65536);
+    stage_tell(&stage, 'd');
+    int64_t before = unix_ns();
+    struct sonde_profile *profile = snapshot(&stage);
+    const struct sonde_profile_info *info = sonde_profile_info(profile);
+    CHECK_INT(info->time_unix_ns, >=, before);
+    CHECK_INT(info->time_unix_ns, <=, unix_ns());
+    CHECK_INT(info->duration_ns, ==, 0);
+    sonde_profile_destroy(profile);
+    stage_finish(&stage);
 }
 
 TEST(h2_h6_a_live_set_in_glibc_is_estimated_by_site_also_after_a_reset) {
@@ -148,7 +171,7 @@ TEST(ages_of_jemallocs_objects_are_not_known) {
     CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
     struct got got = stage_get(&stage, (struct engine_heap_query){.older_than_ms = 500});
     CHECK_INT(got.err, ==, SONDE_NOT_AVAILABLE);
-    CHECK(strstr(got.diag.text, "INTERPOSED") != NULL);
+    CHECK(strstr(got.diag.text, "backend interposed") != NULL);
     stage_finish(&stage);
 }
 

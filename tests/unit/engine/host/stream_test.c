@@ -53,8 +53,9 @@ TEST(samples_of_a_process_become_stacks_from_its_root_to_its_leaf) {
     CHECK_COUNT(collect_sum(profile, NULL), 50);
     CHECK_COUNT(collect_sum(profile, "caller_of_leaf"), 50);
     CHECK_COUNT(collect_sum(profile, "root_of_stack"), 50);
-    CHECK_STR(collect_comment(profile, "clock:"), "clock: perf-cpu");
-    CHECK_STR(collect_comment(profile, "cut stacks:"), "cut stacks: none");
+    CHECK_STR(collect_comment(profile, "sampled:"), "sampled: from outside");
+    CHECK_STR(collect_comment(profile, "clock"), ""); /* nothing better is known */
+    CHECK_STR(collect_comment(profile, "cut stacks:"), "");
     CHECK_STR(collect_comment(profile, "dropped:"), "dropped: none");
     bench_finish(&bench);
 }

@@ -293,7 +293,7 @@ TEST(what_only_a_guest_can_do_is_refused_and_the_answer_says_how_to_get_one) {
         ==, SONDE_NOT_AVAILABLE);
     CHECK(says(&scene, "allocation profiles of process "));
     CHECK(says(&scene, "sonde run -- COMMAND, or with LD_PRELOAD"));
-    CHECK_INT(engine_allocs_start(scene.engine, &allocs, 0, "", NULL, &scene.diag), ==,
+    CHECK_INT(engine_allocs_start(scene.engine, &allocs, 0, "", NULL, NULL, &scene.diag), ==,
               SONDE_NOT_AVAILABLE);
     CHECK_INT(engine_allocs_stop(scene.engine, &by_pid, &collect_events, NULL, &scene.diag), ==,
               SONDE_NOT_AVAILABLE);

@@ -200,7 +200,7 @@ TEST(the_note_says_how_waits_were_measured) {
     collect_wait_end(&scene.collected);
     const char *note = collect_comment(scene.collected.profiles[0], "clock note: ");
     printf("  %s\n", note);
-    CHECK(strstr(note, has_bpf ? "waits: BPF, at every switch" : "waits: by looks"));
+    CHECK(has_bpf ? !strstr(note, "waits") : strstr(note, "waits: by looks") != NULL);
     scene_end(&scene);
 }
 

@@ -162,6 +162,21 @@ TEST(processes_beyond_the_limit_share_a_node) {
     stacks_release(stacks);
 }
 
+TEST(spans_are_kept_once_and_up_to_the_limit) {
+    struct stacks *stacks = stacks_create(0);
+    struct ring_span span = {.request = 0};
+    stacks_add_span(stacks, &span); /* 0 means "none" */
+    CHECK_INT(stacks->spans.count, ==, 1);
+    for (uint64_t request = 1; request < STACKS_MAX_SPANS + 10; request++) {
+        span.request = request;
+        stacks_add_span(stacks, &span);
+        stacks_add_span(stacks, &span);
+        CHECK_INT(stacks->spans.count, ==,
+                  request < STACKS_MAX_SPANS ? request + 1 : STACKS_MAX_SPANS);
+    }
+    stacks_release(stacks);
+}
+
 TEST(a_thread_of_several_processes_is_numbered_by_pid_and_tid) {
     struct stacks *stacks = stacks_create(0);
     uint32_t one = stacks_add_thread(stacks, 10, 11, "io"),

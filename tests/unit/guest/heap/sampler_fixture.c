@@ -2,6 +2,7 @@
 #include "tests/unit/guest/heap/sampler_fixture.h"
 
 #include "service/guest/heap/alloc_backtrace.h"
+#include "service/guest/heap/mallctl.h"
 #include "service/guest/heap/sample_table.h"
 #include "service/guest/heap/sampler.h"
 #include "service/guest/heap/sampler_control.h"
@@ -113,6 +114,10 @@ EXPORT const char *fixture_allocator(void) {
 
 EXPORT uint32_t fixture_patched_words(void) {
     return got_patch_find()->words;
+}
+
+EXPORT bool fixture_find_mallctl(const void *address) {
+    return mallctl_find((uint64_t)address);
 }
 
 EXPORT bool fixture_has_memory(void) {

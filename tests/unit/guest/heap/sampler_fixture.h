@@ -42,6 +42,8 @@ double fixture_live_objects(uint64_t size);
 const char *fixture_allocator(void);
 uint32_t fixture_patched_words(void);
 bool fixture_has_memory(void);
+/* Looks for jemalloc by its names, and at this address. */
+bool fixture_find_mallctl(const void *address);
 /* The memfd of the table. */
 int fixture_table_fd(void);
 

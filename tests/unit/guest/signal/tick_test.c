@@ -141,6 +141,34 @@ TEST(a_full_ring_drops_and_counts_and_the_thread_goes_on) {
     CHECK_INT(handler_state.rings.header->dropped_ns, >=, 100 * 1000000ull);
 }
 
+static struct { uint8_t ids[24], valid; } spanned = {{1}, 1};
+static __thread void *volatile published __attribute__((tls_model("initial-exec")));
+
+static void empty_ring(void) {
+    struct ring_control *ring = ring_control_of(&handler_state.rings, 0);
+    ring->tail = ring->head;
+}
+
+TEST(a_sample_is_dropped_once_if_its_span_does_not_fit) {
+    start_capture();
+    const struct ring_header *header = handler_state.rings.header;
+    empty_ring();
+    tick_with(own_cookie()); /* with the thread's name, which is then known for some ticks */
+    published = &spanned;
+    handler_state.otel_offset = (int64_t)((uint64_t)&published - handler_thread_descriptor());
+    uint64_t dropped = 0;
+    for (int i = 0; i < 2000; i++) {
+        uint64_t drops = header->drops[RING_DROP_FULL];
+        tick_with(own_cookie());
+        drops = header->drops[RING_DROP_FULL] - drops;
+        CHECK_INT(drops, <=, 1);
+        dropped += drops;
+    }
+    CHECK_INT(dropped, >, 100);
+    handler_state.otel_offset = 0;
+    published = NULL;
+}
+
 static void check_dropped_tick(void) {
     const struct ring_header *header = handler_state.rings.header;
     uint64_t before = pushed(), drops = header->drops[RING_DROP_NO_CONTEXT];

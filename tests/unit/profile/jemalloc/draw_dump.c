@@ -14,7 +14,7 @@ static sonde_err draw(struct sonde_slice dump, const char *output, struct sonde_
         sonde_format_from_output_of(sonde_slice_of(output), SONDE_OF_HEAP);
     sonde_err err = format ? sonde_jemalloc_read(dump, 0, &whole, diag) : SONDE_INVALID_ARGUMENT;
     if (!err)
-        err = sonde_memory_trim(whole, sonde_memory_in_allocator_module, NULL, &trimmed, diag);
+        err = sonde_memory_trim(whole, sonde_memory_of_library, NULL, &trimmed, diag);
     if (!err) {
         struct sonde_draw_options options = sonde_draw_defaults(trimmed);
         err = sonde_draw(trimmed, format->format, &options, out, diag);

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/title.h"
+#include "api/draw/render.h"
+#include "api/profile/only_process.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- The target ---- */
+
+/* "target: redis-server, pid 4711" → "redis-server". A name may contain a comma. */
+static struct sonde_slice target_of(const char *comment) {
+    static const char *const ends[] = {", ended during the capture", ", pid "};
+    size_t len = strlen(comment);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const char *end = NULL;
+        for (const char *at = strstr(comment, ends[i]); at; at = strstr(at + 1, ends[i]))
+            end = at;
+        if (end && (size_t)(end - comment) < len)
+            len = (size_t)(end - comment);
+    }
+    return (struct sonde_slice){comment, len};
+}
+
+/* A process and its children: by name, if it had none. */
+static void put_tree(struct sonde_buf *out, const struct sonde_profile *profile,
+                     struct sonde_slice pid) {
+    uint32_t process = sonde_profile_only_process(profile);
+    if (process)
+        sonde_buf_puts(out,
+                       sonde_profile_text(profile, sonde_profile_function(profile, process)->name));
+    else
+        sonde_buf_printf(out, "process %.*s and its children", (int)pid.len, pid.data);
+}
+
+/* A target of several processes is "@all", "@all:redis" or "@all:4711". */
+static void put_name(struct sonde_buf *out, const struct sonde_profile *profile,
+                     struct sonde_slice name) {
+    static const char all[] = "@all";
+    size_t len = sizeof all - 1;
+    bool is_all = name.len >= len && memcmp(name.data, all, len) == 0;
+    int rest_len = is_all && name.len > len + 1 ? (int)(name.len - len - 1) : 0;
+    const char *rest = rest_len ? name.data + len + 1 : "";
+    if (is_all && name.len == len)
+        sonde_buf_puts(out, "all processes");
+    else if (!rest_len || name.data[len] != ':')
+        sonde_buf_append(out, name.data, name.len);
+    else if (strspn(rest, "0123456789") >= (size_t)rest_len)
+        put_tree(out, profile, (struct sonde_slice){rest, (size_t)rest_len});
+    else
+        sonde_buf_printf(out, "all processes named %.*s", rest_len, rest);
+}
+
+void draw_put_target(struct sonde_buf *out, const struct sonde_profile *profile) {
+    static const char *const keys[] = {"target: ", "service: "};
+    for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+            const char *comment = sonde_profile_comment(profile, i);
+            size_t len = strlen(keys[k]);
+            struct sonde_slice name = {NULL, 0};
+            if (strncmp(comment, keys[k], len) == 0)
+                name = target_of(comment + len);
+            if (name.len) {
+                put_name(out, profile, name);
+                return;
+            }
+        }
+    sonde_buf_puts(out, draw_program(profile));
+}
+
+/* ---- What was measured ---- */
+
+static const struct {
+    const char *type, *words;
+} measures[] = {{"cpu", "CPU"},
+                {"wall", "wall-clock time"},
+                {"off_cpu", "off-CPU time"},
+                {"inuse_space", "live heap"},
+                {"inuse_objects", "live objects"},
+                {"space", "live heap"},
+                {"objects", "live objects"},
+                {"alloc_space", "allocated bytes"},
+                {"alloc_objects", "allocated objects"}};
+
+static const char *words_for(const char *type) {
+    for (size_t i = 0; i < sizeof measures / sizeof *measures; i++)
+        if (strcmp(type, measures[i].type) == 0)
+            return measures[i].words;
+    return NULL;
+}
+
+const char *draw_measure(const struct sonde_profile *profile, size_t type_index) {
+    const char *type = sonde_profile_type(profile, type_index).type, *words = words_for(type);
+    if (!words && strcmp(type, "samples") == 0)
+        words = words_for(sonde_profile_info(profile)->period_type.type);
+    return words ? words : type;
+}
+
+bool draw_is_memory(const struct sonde_value_type *type) {
+    return strcmp(type->unit, "bytes") == 0 || strstr(type->type, "objects") != NULL;
+}
+
+void draw_put_time(struct sonde_buf *out, int64_t unix_ns) {
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm parts;
+    char text[40];
+    if (unix_ns > 0 && gmtime_r(&seconds, &parts) &&
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts))
+        sonde_buf_puts(out, text);
+}
+
+void draw_put_duration(struct sonde_buf *out, int64_t nanoseconds) {
+    double seconds = (double)nanoseconds / 1e9;
+    if (seconds < 600)
+        sonde_buf_printf(out, seconds < 9.95 ? "%.2g s" : "%.0f s", seconds);
+    else if (seconds < 7200)
+        sonde_buf_printf(out, "%.0f min", seconds / 60);
+    else
+        sonde_buf_printf(out, "%.4g h", seconds / 3600);
+}
+
+static bool is_per_time(const struct sonde_profile_info *info) {
+    return info->period > 0 && strcmp(info->period_type.unit, "nanoseconds") == 0;
+}
+
+void draw_put_title(struct sonde_buf *out, const struct sonde_profile *profile,
+                    const struct sonde_draw_options *options, const char *unknown_target) {
+    const struct sonde_profile_info *info = sonde_profile_info(profile);
+    size_t before = out->len;
+    draw_put_target(out, profile);
+    if (out->len == before)
+        sonde_buf_puts(out, unknown_target);
+    sonde_buf_printf(out, ", %s", draw_measure(profile, options->type_index));
+    if (options->comparison) {
+        sonde_buf_puts(out, options->comparison->growth_only ? ", growth" : ", difference");
+        return;
+    }
+    if (info->duration_ns > 0) {
+        sonde_buf_puts(out, ", ");
+        draw_put_duration(out, info->duration_ns);
+    }
+    if (info->duration_ns > 0 && is_per_time(info))
+        sonde_buf_printf(out, " at %.0f Hz", 1e9 / (double)info->period);
+    if (info->time_unix_ns > 0)
+        sonde_buf_puts(out, ", ");
+    draw_put_time(out, info->time_unix_ns);
+}
+
+/* ---- Differences ---- */
+
+void draw_put_side(struct sonde_buf *out, const struct sonde_draw_side *side, const char *unit) {
+    sonde_buf_puts(out, side->name);
+    if (side->time_unix_ns > 0)
+        sonde_buf_puts(out, ", ");
+    draw_put_time(out, side->time_unix_ns);
+    if (side->duration_ns > 0) {
+        sonde_buf_puts(out, ", ");
+        draw_put_duration(out, side->duration_ns);
+    }
+    sonde_buf_puts(out, ", total ");
+    draw_value(out, side->total, unit);
+}
+
+void draw_put_change(struct sonde_buf *out, int64_t change, const char *unit) {
+    if (change > 0)
+        sonde_buf_putc(out, '+');
+    draw_value(out, change, unit);
+}
+
+void draw_put_total_change(struct sonde_buf *out, const struct sonde_draw_comparison *comparison,
+                           const char *unit) {
+    int64_t before = comparison->base.total, after = comparison->now.total, change;
+    if (__builtin_sub_overflow(after, before, &change))
+        change = after > before ? INT64_MAX : INT64_MIN;
+    draw_put_change(out, change, unit);
+    if (before > 0 && change)
+        sonde_buf_printf(out, " (%+.1f %% of the base)", draw_percent(change, before));
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * "Did you mean" for the names of processes. Main thread only. */
+#ifndef SONDE_CLIENTS_CLI_SUGGEST_TARGET_H
+#define SONDE_CLIENTS_CLI_SUGGEST_TARGET_H
+
+#include "api/error.h"
+#include "clients/c/client.h"
+#include "proto/sonde/v1/profiler.pb-c.h"
+
+/* Adds the name nearest to the selector's to the text of an error, if there is a near one. Asks the
+ * service for all processes. */
+void suggest_target(struct client *client, const Sonde__V1__TargetSelector *selector,
+                    struct sonde_diag *diag);
+
+#endif

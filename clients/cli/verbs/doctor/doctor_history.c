@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/doctor/doctor.h"
+
+#include "clients/cli/history.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define NS_PER_MINUTE 60e9
+
+static void format_age(const Sonde__V1__HistoryInfo *info, char text[32]) {
+    double minutes = (double)(history_now_ns() - info->first_unix_ns) / NS_PER_MINUTE;
+    if (minutes < 120)
+        snprintf(text, 32, "the last %.0f minutes", minutes);
+    else if (minutes < 48 * 60)
+        snprintf(text, 32, "the last %.0f hours", minutes / 60);
+    else
+        snprintf(text, 32, "the last %.1f days", minutes / (24 * 60));
+}
+
+static void report_size(struct doctor *doctor, const Sonde__V1__HistoryInfo *info) {
+    char age[32], limit[40] = "";
+    format_age(info, age);
+    if (info->size_limit_bytes)
+        snprintf(limit, sizeof limit, " of at most %.1f", (double)info->size_limit_bytes / 0x1p20);
+    doctor_report(doctor, FINDING_OK, "history", NULL,
+                  "%.20s at %.150s has %s: %" PRIu64
+                  " windows in %.1f%s MiB; targets being recorded: %u",
+                  info->engine, info->place, info->first_unix_ns ? age : "nothing yet",
+                  info->windows, (double)info->size_bytes / 0x1p20, limit, info->recording_targets);
+}
+
+void doctor_check_history(struct doctor *doctor, struct service *service) {
+    Sonde__V1__GetHistoryInfoRequest request = SONDE__V1__GET_HISTORY_INFO_REQUEST__INIT;
+    ProtobufCMessage *answer;
+    struct sonde_diag diag = {0};
+    sonde_err err = service_call(service, &client_get_history_info, &request.base, &answer, &diag);
+    if (err) {
+        if (err != SONDE_UNIMPLEMENTED) /* otherwise history is not switched on */
+            doctor_report(doctor, FINDING_FIX, "history", NULL, "%.380s",
+                          sonde_diag_text(&diag, err));
+        return;
+    }
+    const Sonde__V1__HistoryInfo *info = (const void *)answer;
+    report_size(doctor, info);
+    if (info->trouble[0])
+        doctor_report(doctor, FINDING_FIX, "history", NULL, "nothing is stored: %.350s",
+                      info->trouble);
+    if (info->dropped || info->lost_windows)
+        doctor_report(doctor, FINDING_NOTE, "history", NULL,
+                      "%" PRIu64 " samples were dropped while recording; %" PRIu64
+                      " windows could not be stored",
+                      info->dropped, info->lost_windows);
+    protobuf_c_message_free_unpacked(answer, NULL);
+}

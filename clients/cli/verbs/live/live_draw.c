@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/clock_name.h"
+#include "api/draw/short_name.h"
+#include "api/utf8.h"
+#include "clients/cli/verbs/live/live_data.h"
+
+#include "api/utf8.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BAR        20
+#define HEAD_LINES 2
+
+/* ---- The drawing ---- */
+
+/* The rows of a stack, its leaf first. */
+static const uint32_t *rows_of(const struct stack *stack, enum live_rows by, uint32_t *count) {
+    *count = by == LIVE_THREADS ? stack->thread != UINT32_MAX : stack->count;
+    if (by == LIVE_THREADS)
+        return &stack->thread;
+    uint32_t skipped = by == LIVE_PROCESSES && *count > 0 ? *count - 1 : 0;
+    *count -= skipped;
+    return stack->rows + skipped;
+}
+
+static void count_rows(struct live_view *view, struct table *table, enum live_rows by) {
+    for (uint32_t i = 0; i < table->count; i++)
+        table->items[i].self_ns = table->items[i].total_ns = table->items[i].seen = 0;
+    for (uint32_t i = 0; i < view->stack_count; i++) {
+        const struct stack *stack = &view->stacks[i];
+        uint32_t count;
+        const uint32_t *rows = rows_of(stack, by, &count);
+        for (uint32_t j = 0; j < count && stack->ns; j++) {
+            struct row *row = &table->items[rows[j]];
+            row->self_ns += j == 0 ? stack->ns : 0;
+            row->total_ns += row->seen != i + 1 ? stack->ns : 0;
+            row->seen = i + 1;
+        }
+    }
+}
+
+static int by_self(const void *a, const void *b) {
+    const struct row *x = *(struct row *const *)a, *y = *(struct row *const *)b;
+    if (x->self_ns != y->self_ns)
+        return x->self_ns > y->self_ns ? -1 : 1;
+    return strcmp(x->text, y->text);
+}
+
+static int by_total(const void *a, const void *b) {
+    const struct row *x = *(struct row *const *)a, *y = *(struct row *const *)b;
+    if (x->total_ns != y->total_ns)
+        return x->total_ns > y->total_ns ? -1 : 1;
+    return by_self(a, b);
+}
+
+/* Counts the bytes of one UTF-8 character once, and replaces control characters. */
+void live_put_text(struct sonde_buf *out, const char *text, unsigned columns) {
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (!sonde_utf8_continues(*text) && columns-- == 0)
+            return;
+        sonde_buf_putc(out, byte < ' ' || byte == 0x7f ? '?' : (char)byte);
+    }
+}
+
+void live_put_line(struct sonde_buf *out, const char *text, unsigned columns) {
+    live_put_text(out, text, columns);
+    sonde_buf_putc(out, '\n');
+}
+
+static void put_summary(const struct live_view *view, const struct live_options *options,
+                        uint64_t all_ns, struct sonde_buf *out) {
+    uint64_t wall_ns = 0, cpu_ns = 0, dropped = 0;
+    char text[200];
+    bool is_best = !view->clock[0] || sonde_clock_is_best(view->clock);
+    for (uint32_t i = 0; i < view->filled; i++) {
+        wall_ns += view->windows[i].wall_ns;
+        cpu_ns += view->windows[i].cpu_ns;
+        dropped += view->windows[i].dropped;
+    }
+    if (cpu_ns == 0 && options->is_cpu_time)
+        cpu_ns = all_ns;
+    snprintf(text, sizeof text,
+             "%scpu %.1f %%  last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "%s%s",
+             options->is_paused ? "PAUSED  " : "",
+             wall_ns ? 100.0 * (double)cpu_ns / (double)wall_ns : 0.0, (double)wall_ns / 1e9,
+             dropped, view->merged, is_best ? "" : "  clock ", is_best ? "" : view->clock);
+    live_put_line(out, text, options->columns);
+}
+
+static void put_heading(const struct live_options *options, struct sonde_buf *out) {
+    static const char *const names[] = {"function", "thread", "process"};
+    char text[200];
+    snprintf(text, sizeof text, "%7s %7s  %-*s  %s", options->by_total ? "self" : "SELF",
+             options->by_total ? "TOTAL" : "total", BAR, "", names[options->by]);
+    live_put_line(out, text, options->columns);
+}
+
+void live_put_bar(struct sonde_buf *out, const struct live_bar *shown, unsigned columns) {
+    struct sonde_buf name = {0};
+    char bar[BAR + 1], text[64];
+    for (int i = 0; i < BAR; i++) {
+        double at = i * 100.0 / BAR + 2.5;
+        bar[i] = at <= shown->first ? '#' : at <= shown->second ? '-' : ' ';
+    }
+    bar[BAR] = 0;
+    int len =
+        snprintf(text, sizeof text, "%5.1f %% %5.1f %%  %s  ", shown->first, shown->second, bar);
+    live_put_text(out, text, columns);
+    if (columns > (unsigned)len) {
+        draw_short_name(&name, shown->name, columns - (unsigned)len);
+        live_put_text(out, name.len ? name.data : "", columns - (unsigned)len);
+    }
+    sonde_buf_putc(out, '\n');
+    sonde_buf_finish(&name);
+}
+
+static void put_row(const struct row *row, uint64_t all_ns, unsigned columns,
+                    struct sonde_buf *out) {
+    const struct live_bar bar = {100.0 * (double)row->self_ns / (double)all_ns,
+                                 100.0 * (double)row->total_ns / (double)all_ns, row->text};
+    live_put_bar(out, &bar, columns);
+}
+
+static struct row **choose_rows(struct table *table, const char *filter, uint32_t *count) {
+    struct row **rows = malloc((table->count + 1) * sizeof *rows);
+    *count = 0;
+    for (uint32_t i = 0; rows && i < table->count; i++)
+        if (table->items[i].total_ns && (!*filter || strcasestr(table->items[i].text, filter)))
+            rows[(*count)++] = &table->items[i];
+    return rows;
+}
+
+static struct table *table_of(struct live_view *view, const struct live_options *options) {
+    return options->by == LIVE_THREADS ? &view->threads : &view->functions;
+}
+
+/* The rows to show, in their order. The caller frees them. */
+static struct row **order_rows(struct live_view *view, const struct live_options *options,
+                               uint32_t *count) {
+    struct table *table = table_of(view, options);
+    count_rows(view, table, options->by);
+    struct row **rows = choose_rows(table, options->filter, count);
+    if (*count > 1)
+        qsort(rows, *count, sizeof *rows, options->by_total ? by_total : by_self);
+    return rows;
+}
+
+/* The position of the selected row; count if it is not among them. */
+static uint32_t find_selected(const struct table *table, struct row **rows, uint32_t count,
+                              uint32_t selected) {
+    uint32_t at = 0;
+    while (at < count && (selected == 0 || rows[at] != &table->items[selected - 1]))
+        at++;
+    return at;
+}
+
+static unsigned put_rows(struct live_view *view, const struct live_options *options,
+                         uint64_t all_ns, struct sonde_buf *out) {
+    uint32_t count, visible = options->rows > HEAD_LINES ? options->rows - HEAD_LINES : 0;
+    struct row **rows = order_rows(view, options, &count);
+    uint32_t marked = find_selected(table_of(view, options), rows, count, options->selected);
+    uint32_t first = marked < count && marked >= visible ? marked + 1 - visible : 0;
+    for (uint32_t i = first; i < count && i - first < visible; i++)
+        put_row(rows[i], all_ns, options->columns, out);
+    if (count == 0)
+        live_put_line(out, all_ns ? "no matches" : "no samples", options->columns);
+    free(rows);
+    return marked < count && visible ? HEAD_LINES + marked - first + 1 : 0;
+}
+
+unsigned live_view_draw(struct live_view *view, const struct live_options *options,
+                        struct sonde_buf *out) {
+    uint64_t all_ns = 0;
+    for (uint32_t i = 0; i < view->stack_count; i++)
+        all_ns += view->stacks[i].ns;
+    put_summary(view, options, all_ns, out);
+    if (options->focus)
+        return live_calls_draw(view, options, out);
+    put_heading(options, out);
+    return put_rows(view, options, all_ns, out);
+}
+
+/* ---- The selection ---- */
+
+/* One step from `at` among count items; from nowhere (count) to the first or the last one. */
+static uint32_t step_from(uint32_t at, uint32_t count, int step) {
+    if (at >= count)
+        return step > 0 ? 0 : count - 1;
+    int64_t moved = (int64_t)at + step;
+    return moved < 0 ? 0 : moved >= count ? count - 1 : (uint32_t)moved;
+}
+
+void live_view_move(struct live_view *view, struct live_options *options, int step) {
+    uint32_t count, row;
+    if (options->focus) {
+        count = live_calls_listed(view, options, 0, &row);
+        uint32_t at = options->selected ? options->selected - 1 : count;
+        options->selected = count ? step_from(at, count, step) + 1 : 0;
+        return;
+    }
+    const struct table *table = table_of(view, options);
+    struct row **rows = order_rows(view, options, &count);
+    uint32_t at = find_selected(table, rows, count, options->selected);
+    options->selected = count ? (uint32_t)(rows[step_from(at, count, step)] - table->items) + 1 : 0;
+    free(rows);
+}
+
+void live_view_enter(struct live_view *view, struct live_options *options) {
+    uint32_t row = options->selected - 1;
+    if (options->by == LIVE_THREADS || options->selected == 0)
+        return;
+    if (options->focus &&
+        (live_calls_listed(view, options, options->selected - 1, &row) == 0 || row == LIVE_NO_ROW))
+        return;
+    options->focus = row + 1;
+    options->selected = 0;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/programs/local_history.h"
+
+#include "service/export/export.h"
+#include "service/programs/maintenance.h"
+#include "service/recording/recording.h"
+#include "service/store/open.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+struct local_history {
+    struct store *store;
+    struct recording *recording;
+    struct maintenance *maintenance;
+    char dir[3072];
+};
+
+static void complain(const struct local_history_options *options, const char *what,
+                     const char *text) {
+    char line[512];
+    snprintf(line, sizeof line, "nothing is %s: %.400s", what, text);
+    options->log(line);
+}
+
+static sonde_err open_store(struct local_history *history,
+                            const struct local_history_options *options, struct sonde_diag *diag) {
+    char name[sizeof history->dir + 16];
+    const struct store_limits limits = {.keep_s = (uint32_t)options->keep_s,
+                                        .max_bytes = options->max_mib << 20};
+    int len = snprintf(history->dir, sizeof history->dir, "%s/history", options->data_dir);
+    if (len < 0 || (size_t)len >= sizeof history->dir)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "data-dir: the path is too long");
+    if (mkdir(history->dir, 0700) != 0 && errno != EEXIST)
+        return sonde_fail_os(diag, errno, "%s cannot be created", history->dir);
+    snprintf(name, sizeof name, "sqlite:%s", history->dir);
+    return store_open(name, &limits, &history->store, diag);
+}
+
+static void send_record(void *exporter, const struct record *record) {
+    export_record(exporter, record);
+}
+
+static sonde_err start(struct local_history *history, const struct local_history_options *options,
+                       struct engine *engine, struct sonde_diag *diag) {
+    const struct recording_options recording = {
+        .engine = engine,
+        .store = history->store,
+        .dir = history->dir,
+        .frequency_hz = (uint32_t)options->frequency_hz,
+        .off_cpu_ms = (uint32_t)options->off_cpu_ms,
+        .functions = options->functions,
+        .log = options->log,
+        .on_record = options->exporter ? send_record : NULL,
+        .context = options->exporter,
+    };
+    sonde_err err = SONDE_OK;
+    if (history->store)
+        err = maintenance_start(history->store, MAINTENANCE_S, options->log, &history->maintenance,
+                                diag);
+    return err ? err : recording_start(&recording, &history->recording, diag);
+}
+
+struct local_history *local_history_open(const struct local_history_options *options,
+                                         struct engine *engine) {
+    struct local_history *history = calloc(1, sizeof *history);
+    struct sonde_diag diag = {0};
+    sonde_err err = history ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    if (!err && options->stores)
+        err = open_store(history, options, &diag);
+    if (err)
+        complain(options, options->exporter ? "stored" : "recorded", sonde_diag_text(&diag, err));
+    if (!history || (err && !options->exporter)) {
+        free(history);
+        return NULL;
+    }
+    err = start(history, options, engine, &diag);
+    if (!err)
+        return history;
+    /* What was recorded earlier can still be queried. */
+    complain(options, "recorded", sonde_diag_text(&diag, err));
+    recording_finish(history->recording);
+    return history;
+}
+
+struct store *local_history_store(const struct local_history *history) {
+    return history ? history->store : NULL;
+}
+
+void local_history_info(void *context, struct rpc_recorder_state *info) {
+    struct local_history *history = context;
+    struct recording_state state = {0};
+    if (history->recording)
+        recording_state(history->recording, &state);
+    info->targets = state.targets;
+    info->lost_windows = state.lost_windows;
+    snprintf(info->trouble, sizeof info->trouble, "%s", state.trouble);
+}
+
+void local_history_finish(struct local_history *history) {
+    if (history)
+        recording_finish(history->recording);
+}
+
+void local_history_close(struct local_history *history) {
+    if (!history)
+        return;
+    recording_destroy(history->recording);
+    maintenance_stop(history->maintenance);
+    store_close(history->store);
+    free(history);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sonded --history: a store in DATA_DIR/history, and a recording that fills it. With --otlp or
+ * --pyroscope the recording also feeds the exporter, which does not need the store. If the store or
+ * the recording cannot be opened, there is one message, and the service works without it. Thread
+ * safety: one thread, except local_history_info. */
+#ifndef SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
+#define SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
+
+#include "service/engine/engine.h"
+#include "service/rpc/core/server.h"
+
+struct local_history;
+
+struct local_history_options {
+    const char *data_dir;
+    bool stores;                       /* otherwise the recording only feeds the exporter */
+    struct exporter *exporter;         /* NULL = nothing is sent; must outlive the history */
+    uint64_t frequency_hz, off_cpu_ms; /* as in recording.h */
+    uint64_t keep_s, max_mib;
+    struct function_times *functions; /* as in recording.h */
+    void (*log)(const char *line);
+};
+
+/* NULL if there is no history; log has said why. */
+struct local_history *local_history_open(const struct local_history_options *options,
+                                         struct engine *engine);
+/* Valid until local_history_close. NULL for NULL, and without a store. */
+struct store *local_history_store(const struct local_history *history);
+rpc_recorder_info local_history_info; /* context: the history. Any thread */
+/* Stores the open windows. Before engine_destroy; NULL is fine. */
+void local_history_finish(struct local_history *history);
+/* After engine_destroy and rpc_server_destroy; NULL is fine. */
+void local_history_close(struct local_history *history);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What sonded and sonde-history do alike as programs: block signals, confine themselves, print
+ * their addresses, wait for a signal and stop. Main thread only. */
+#ifndef SONDE_SERVICE_PROGRAMS_SERVE_H
+#define SONDE_SERVICE_PROGRAMS_SERVE_H
+
+#include "api/options.h"
+#include "service/rpc/core/server.h"
+
+#include <signal.h>
+
+#define SERVE_GRACE_MS 200 /* default of --grace-ms */
+
+/* Call it before any other thread starts, so that only the main thread receives the signals. */
+void serve_block_signals(sigset_t *awaited);
+/* Confines the process, or prints why it runs unconfined; then prints the server's addresses and
+ * returns when a signal arrives. Starts the exit watchdog and lets calls finish for grace_ms. */
+void serve_until_signal(const char *program, struct rpc_server *server, const sigset_t *awaited,
+                        uint64_t grace_ms);
+/* For rpc_server_options.log: a line on stderr. */
+void serve_log_line(void *context, const char *line);
+/* What --debuginfod lists, separated by blanks; "env" stands for DEBUGINFOD_URLS. The caller frees
+ * it. NULL when out of memory. */
+char *serve_debuginfod_urls(const struct sonde_option_list *list);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A growing array, for building batches. Zeroed memory plus the item size is an empty list; the
+ * owner frees `items`. Thread safety: one thread at a time per list. */
+#ifndef SONDE_SERVICE_STORE_LIST_H
+#define SONDE_SERVICE_STORE_LIST_H
+
+#include <stdlib.h>
+#include <string.h>
+
+struct store_list {
+    char *items;
+    size_t count, capacity, item_size;
+};
+
+/* A zeroed item, valid until the next call; NULL when out of memory. */
+static inline void *store_list_add(struct store_list *list) {
+    if (list->count == list->capacity) {
+        size_t capacity = list->capacity ? list->capacity * 2 : 64;
+        char *items = realloc(list->items, capacity * list->item_size);
+        if (!items)
+            return NULL;
+        list->items = items;
+        list->capacity = capacity;
+    }
+    return memset(list->items + list->count++ * list->item_size, 0, list->item_size);
+}
+
+#endif

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/diff.h"
+#include "tests/unit/check.h"
+#include "tests/unit/draw/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Draws the difference between the profile and itself. */
+static char *difference(enum sonde_format format, bool growth_only) {
+    struct sonde_profile *base = fixture("server"), *now = fixture("server");
+    const struct sonde_draw_diff diff = {.base = base, .now = now, .growth_only = growth_only};
+    const struct sonde_draw_options options = {0};
+    struct sonde_buf out = {0};
+    size_t len;
+    CHECK_INT(sonde_draw_difference(&diff, format, &options, &out, NULL), ==, SONDE_OK);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+    return sonde_buf_take(&out, &len);
+}
+
+TEST(draw_difference_has_both_values_where_the_viewer_compares) {
+    char *text = difference(SONDE_FORMAT_GRAFANA, false);
+    CHECK(
+        strstr(text, "[{\"level\":0,\"value\":9818181720,\"self\":0,\"valueRight\":9818181720,") ==
+        text);
+    free(text);
+    text = difference(SONDE_FORMAT_FLAMEBEARER, false);
+    CHECK(strstr(text, "\"leftTicks\":9818181720,\"rightTicks\":9818181720}") != NULL);
+    free(text);
+}
+
+TEST(draw_difference_of_growth_or_for_other_viewers_has_one_value) {
+    char *text = difference(SONDE_FORMAT_GRAFANA, true);
+    CHECK(strstr(text, "valueRight") == NULL);
+    free(text);
+    text = difference(SONDE_FORMAT_DEEPFLOW_TREE, false);
+    CHECK_STR(text, "[]");
+    free(text);
+}
+
+/* Two builds with different file names: parse_header is slower, verify is new, log_line is gone. */
+static char *versions(enum sonde_format format, bool growth_only, bool normalise) {
+    struct sonde_profile *base = fixture("version_1"), *now = fixture("version_2");
+    const struct sonde_draw_diff diff = {.base = base,
+                                         .now = now,
+                                         .base_name = "capture 6",
+                                         .now_name = "capture 7",
+                                         .growth_only = growth_only,
+                                         .normalise = normalise};
+    const struct sonde_draw_options options = {0};
+    struct sonde_buf out = {0};
+    size_t len;
+    CHECK_INT(sonde_draw_difference(&diff, format, &options, &out, NULL), ==, SONDE_OK);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+    return sonde_buf_take(&out, &len);
+}
+
+/* Whether the picture has a frame of that name with that class of colour. */
+static bool has_frame(const char *text, const char *name, const char *colour) {
+    char title[80], class[24];
+    snprintf(title, sizeof title, "<title>%s (", name);
+    snprintf(class, sizeof class, "<path class=\"%s\"", colour);
+    const char *at = strstr(text, title), *path = NULL;
+    for (const char *next = text; at && (next = strstr(next, "<path ")) && next < at; next++)
+        path = next;
+    return path && strncmp(path, class, strlen(class)) == 0;
+}
+
+TEST(draw_difference_of_two_builds_has_the_known_answer) {
+    char *text = versions(SONDE_FORMAT_SVG_FLAMEGRAPH, false, false);
+    CHECK(strstr(text, "<title>server, CPU, difference</title>") != NULL);
+    CHECK(strstr(text, ">Base: capture 6, 2025-11-21 04:40:00 UTC, 10 s, total 10.10 s<") != NULL);
+    CHECK(strstr(text, ">New: capture 7, 2025-11-21 04:40:00 UTC, 10 s, total 12.12 s<") != NULL);
+    CHECK(strstr(text, ">larger share than in the base<") != NULL);
+    CHECK(has_frame(text, "main", "W0") && has_frame(text, "handle", "W0"));
+    CHECK(has_frame(text, "parse_header", "RC") && has_frame(text, "verify", "RD"));
+    CHECK(has_frame(text, "pack", "BB") && has_frame(text, "checksum", "BB"));
+    CHECK(strstr(text, "<title>log_line") == NULL);
+    CHECK(strstr(text, ">2.02 s (20.0 %)</text>") != NULL);
+    CHECK(strstr(text, ">log_line <tspan class=\"sub\">← handle ← main") != NULL);
+    CHECK(strstr(text, "[libpack.so.1") == NULL && strstr(text, "more</text>") == NULL);
+    free(text);
+}
+
+#define VERSIONS_HEAD                                                                     \
+    "Difference: server, CPU\n"                                                           \
+    "Base: capture 6, 2025-11-21 04:40:00 UTC, 10 s, total 10.10 s\n"                     \
+    "New: capture 7, 2025-11-21 04:40:00 UTC, 10 s, total 12.12 s\n"                      \
+    "Change: +2.02 s (+20.0 % of the base)\n"                                             \
+    "# flat% and cum% are shares of the base's total; sum% is the share of all changes, " \
+    "grown and shrunk, in the rows so far\n"
+#define COLUMNS "      flat    flat%    sum%        cum     cum%  name\n"
+
+TEST(draw_difference_as_a_table_says_what_its_percentages_are_of) {
+    char *text = versions(SONDE_FORMAT_TEXT_TOP, false, false);
+    CHECK_STR(text, VERSIONS_HEAD COLUMNS
+              "    +3.03s  +30.00%  50.00%     +3.03s  +30.00%  parse_header\n"
+              "    -2.02s  -20.00%  83.33%     -2.02s  -20.00%  log_line\n"
+              "    +1.01s  +10.00% 100.00%     +1.01s  +10.00%  verify\n"
+              "         0   +0.00% 100.00%     +2.02s  +20.00%  handle\n"
+              "         0   +0.00% 100.00%     +2.02s  +20.00%  main\n");
+    free(text);
+    text = versions(SONDE_FORMAT_TEXT_TOP, true, false);
+    CHECK_STR(text, VERSIONS_HEAD COLUMNS
+              "    +3.03s  +30.00%  75.00%     +3.03s  +30.00%  parse_header\n"
+              "    +1.01s  +10.00% 100.00%     +1.01s  +10.00%  verify\n"
+              "         0   +0.00% 100.00%     +4.04s  +40.00%  handle\n"
+              "         0   +0.00% 100.00%     +4.04s  +40.00%  main\n");
+    free(text);
+    text = versions(SONDE_FORMAT_TEXT_TOP, false, true);
+    CHECK(strstr(text, "# the new values are scaled to the base's total\n") != NULL);
+    CHECK(strstr(text, "  +20.00%  parse_header\n") != NULL); /* 50 % of it instead of 30 % */
+    free(text);
+}
+
+TEST(draw_difference_for_other_readers_has_what_is_gone_as_negative_rows) {
+    char *text = versions(SONDE_FORMAT_COLLAPSED, false, false);
+    CHECK_STR(text, "main;handle;log_line -200\n"
+                    "main;handle;parse_header 300\n"
+                    "main;handle;verify 100\n");
+    free(text);
+    text = versions(SONDE_FORMAT_MARKDOWN, false, false);
+    CHECK(strstr(text, "# Profile: `server, CPU, difference`\n\n- base: `capture 6, ") == text);
+    CHECK(strstr(text, "\n- percentages below are of the base's total\n") != NULL);
+    CHECK(strstr(text, "\n2. -2.02 s (-20.0 %): `main` → `handle` → `log_line`\n") != NULL);
+    free(text);
+    text = versions(SONDE_FORMAT_GRAFANA, false, false);
+    CHECK(strstr(text, "\"value\":2020202000,\"self\":2020202000,\"valueRight\":0,\"selfRight\":0,"
+                       "\"label\":\"log_line\"") != NULL);
+    free(text);
+}
+
+/* A heap that grew is red where it grew, and what did not change is not blue. */
+TEST(draw_difference_of_memory_compares_bytes) {
+    struct sonde_profile *base = fixture("trimmed"), *now = fixture("grown");
+    const struct sonde_draw_diff diff = {.base = base, .now = now};
+    const struct sonde_draw_options options = {0};
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw_difference(&diff, SONDE_FORMAT_SVG_FLAMEGRAPH, &options, &out, NULL), ==,
+              SONDE_OK);
+    CHECK(has_frame(out.data, "all", "RC") && has_frame(out.data, "grow_table", "RD"));
+    CHECK(has_frame(out.data, "insert&lt;Key&gt;", "BA")); /* lost the library's megabyte */
+    CHECK(has_frame(out.data, "[allocator]", "W0"));
+    CHECK(strstr(out.data, ">more bytes than in the base<") != NULL);
+    CHECK(strstr(out.data, ">Change: +55.02 MiB (+107.5 % of the base)<") != NULL);
+    CHECK(strstr(out.data, "data-b=\"29.66 MiB (+56.02 MiB)\"><title>grow_table (") != NULL);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+}
+
+TEST(draw_difference_from_something_to_nothing_lists_what_is_gone) {
+    struct sonde_profile *base = fixture("server"), *now = fixture("empty");
+    const struct sonde_draw_diff diff = {.base = base, .now = now};
+    const struct sonde_draw_options options = {0};
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw_difference(&diff, SONDE_FORMAT_SVG_FLAMEGRAPH, &options, &out, NULL), ==,
+              SONDE_OK);
+    CHECK(strstr(out.data, ">no samples<") && strstr(out.data, ">8.41 s (85.7 %)</text>"));
+    sonde_buf_finish(&out);
+    CHECK_INT(sonde_draw_difference(&diff, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==,
+              SONDE_OK);
+    CHECK(strstr(out.data, "Change: -9.82 s (-100.0 % of the base)\n") != NULL);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+}
+
+/* A profile of that many functions, each of which has its number as value. */
+static struct sonde_profile *functions(int count) {
+    const struct sonde_value_type type = {"samples", "count"};
+    struct sonde_profile *profile = sonde_profile_create(&type, 1, 0);
+    for (int64_t i = 1; i <= count; i++) {
+        char name[16];
+        struct sonde_function function = {0};
+        struct sonde_line line = {0};
+        struct sonde_location location = {.line_count = 1, .lines = &line};
+        uint32_t id;
+        snprintf(name, sizeof name, "f%d", (int)i);
+        CHECK_INT(sonde_profile_string(profile, name, strlen(name), &function.name), ==, SONDE_OK);
+        CHECK_INT(sonde_profile_add_function(profile, &function, &line.function), ==, SONDE_OK);
+        CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
+        const struct sonde_sample sample = {.locations = &id, .location_count = 1, .values = &i};
+        CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    }
+    return profile;
+}
+
+TEST(draw_difference_lists_only_the_largest_of_what_is_gone) {
+    struct sonde_profile *base = functions(20), *now = functions(5);
+    const struct sonde_draw_diff diff = {.base = base, .now = now};
+    const struct sonde_draw_options options = {0};
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw_difference(&diff, SONDE_FORMAT_SVG_FLAMEGRAPH, &options, &out, NULL), ==,
+              SONDE_OK);
+    const char *gone = strstr(out.data, ">Only in the base");
+    const char *end = gone ? strstr(gone, "</g>") : NULL;
+    size_t rows = 0;
+    for (const char *at = gone; at && (at = strstr(at, "class=\"BD\"")) && at < end; at++)
+        rows++;
+    CHECK_INT(rows, ==, 12);
+    CHECK(gone && strstr(gone, ">f20 <tspan") && strstr(gone, ">f10 <tspan"));
+    CHECK(gone && strstr(gone, ">30 (14.3 %)</text>") && strstr(gone, ">4 more <tspan"));
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+}
