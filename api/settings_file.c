@@ -15,6 +15,8 @@
 static const char *const names[] = {
     "captures",
     "captures-mib",
+    "collect-max-hz",
+    "collect-mib",
     "data-dir",
     "debuginfod",
     "enable-heap-profiling",
@@ -38,6 +40,7 @@ static const char *const names[] = {
     "max-connections",
     "metric-function",
     "mib",
+    "no-collect",
     "otlp",
     "otlp-ca",
     "otlp-cert",

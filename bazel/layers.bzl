@@ -5,7 +5,8 @@
                                                 service/host -> service/unwind
                            -> service/store -> api
             service/recording -> service/engine, service/store
-            service/export -> service/recording, service/http, service/rpc/outgoing
+            service/collect -> service/recording, service/engine; service/rpc -> service/collect
+    service/export -> service/recording, service/http, service/rpc/outgoing
 
 Every package takes its default_visibility from here, so that a new dependency between layers is a change of this file."""
 
@@ -35,10 +36,13 @@ PROCESS = ["//service:__subpackages__"] + _TESTS
 
 SYMBOL = ["//service/symbol:__subpackages__", "//service/engine:__subpackages__"] + _PROGRAMS + _TESTS
 
-ENGINE = ["//service/engine:__subpackages__", "//service/function_times:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
+ENGINE = ["//service/engine:__subpackages__", "//service/collect:__subpackages__", "//service/function_times:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
+
+# Sessions of Profiler.Collect.
+COLLECT = ["//service/collect:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 # History on disk, and the recorder's messages to it.
-STORE = ["//service/store:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
+STORE = ["//service/store:__subpackages__", "//service/collect:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 # libcurl.
 HTTP = ["//service/http:__subpackages__", "//service/store:__subpackages__", "//service/export:__subpackages__"] + _TESTS
@@ -47,7 +51,7 @@ HTTP = ["//service/http:__subpackages__", "//service/store:__subpackages__", "//
 EXPORT = ["//service/export:__subpackages__"] + _PROGRAMS + _TESTS
 
 # What ties the engine's recorder to a store.
-RECORDING = ["//service/recording:__subpackages__", "//service/function_times:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
+RECORDING = ["//service/recording:__subpackages__", "//service/collect:__subpackages__", "//service/function_times:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 RPC = ["//service/rpc:__subpackages__", "//service/export:__subpackages__"] + _PROGRAMS + _TESTS
 

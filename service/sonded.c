@@ -6,6 +6,7 @@
 #include "api/options.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/paths.h"
+#include "service/collect/collect.h"
 #include "service/engine/engine.h"
 #include "service/engine/heap/heap.h"
 #include "service/engine/unwind_check/check_worker.h"
@@ -33,10 +34,11 @@ struct settings {
     struct sonde_option_list grpc;
     struct sonde_option_list debuginfod, metric_functions;
     bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
-    bool private;
+    bool private, no_collect;
     char captures_dir[PRIVATE_CAPTURES_PATH];
     char grpc_beside[256]; /* the default address beside --socket */
     uint64_t workers, grace_ms, upload_mib, heap_dumps, captures, captures_mib;
+    uint64_t collect_mib, collect_max_hz;
     uint64_t history_hz, history_mib, history_off_cpu_ms;
     const char *history_keep;
     uint32_t history_keep_s;
@@ -104,6 +106,12 @@ static const struct sonde_option table[] = {
            "space for what was recorded, in MiB (default 2048)"),
     OPTION("history-off-cpu-ms", 0, "N", "SONDE_HISTORY_OFF_CPU_MS", NUMBER, history_off_cpu_ms, 0,
            1000, "also record blocked threads, looking every N ms (default 0: off)"),
+    OPTION("collect-mib", 0, "N", "SONDE_COLLECT_MIB", NUMBER, collect_mib, 1, 4096,
+           "memory for windows that a fleet controller has not acknowledged, in MiB (default 16)"),
+    OPTION("collect-max-hz", 0, "N", "SONDE_COLLECT_MAX_HZ", NUMBER, collect_max_hz, 1, 999,
+           "samples per second that a fleet controller may ask for (default 99)"),
+    OPTION("no-collect", 0, NULL, "SONDE_NO_COLLECT", FLAG, no_collect, 0, 0,
+           "refuse fleet controllers"),
     OPTION("otlp", 0, "URL", "SONDE_OTLP", TEXT, exports.otlp.url, 0, 0,
            "send what is recorded as OTLP profiles: http[s]://HOST:4318 or grpc[s]://HOST:4317"),
     OPTION("otlp-header", 0, "LINE", "SONDE_OTLP_HEADER", LIST, exports.otlp.headers, 0, 0,
@@ -174,6 +182,7 @@ struct recorders {
     struct function_recorder *own; /* feeds functions if there is no history */
     struct exporter *exporter;
     struct local_history *history; /* also feeds the exporter */
+    struct collect *collect;       /* NULL = none */
 };
 
 static struct local_history *open_history(const struct settings *settings, struct engine *engine,
@@ -192,6 +201,23 @@ static struct local_history *open_history(const struct settings *settings, struc
     return settings->history || recorders->exporter ? local_history_open(&history, engine) : NULL;
 }
 
+/* Without it the service works, too. */
+static void open_collect(const struct settings *settings, struct engine *engine,
+                         struct recorders *recorders) {
+    const struct collect_options collect = {
+        .engine = engine,
+        .dir = settings->data_dir,
+        .keep_bytes = settings->collect_mib << 20,
+        .max_hz = (uint32_t)settings->collect_max_hz,
+        .log = log_on_stderr,
+    };
+    struct sonde_diag diag = {0};
+    sonde_err err =
+        settings->no_collect ? SONDE_OK : collect_create(&collect, &recorders->collect, &diag);
+    if (err)
+        fprintf(stderr, "sonded: fleet controllers are refused: %s\n", sonde_diag_text(&diag, err));
+}
+
 static sonde_err open_recorders(const struct settings *settings, struct engine *engine,
                                 struct recorders *recorders, struct sonde_diag *diag) {
     const struct sonde_option_list *names = &settings->metric_functions;
@@ -204,6 +230,8 @@ static sonde_err open_recorders(const struct settings *settings, struct engine *
         recorders->history = open_history(settings, engine, recorders);
     if (!err && recorders->functions && !recorders->history)
         err = function_recorder_start(engine, recorders->functions, &recorders->own, diag);
+    if (!err)
+        open_collect(settings, engine, recorders);
     return err;
 }
 
@@ -211,6 +239,7 @@ static sonde_err open_recorders(const struct settings *settings, struct engine *
 static void finish_recorders(struct recorders *recorders) {
     function_recorder_finish(recorders->own);
     local_history_finish(recorders->history);
+    collect_finish(recorders->collect);
     exit_watchdog_step("sending");
     export_stop(recorders->exporter);
 }
@@ -219,6 +248,7 @@ static void finish_recorders(struct recorders *recorders) {
 static void close_recorders(struct recorders *recorders) {
     function_recorder_destroy(recorders->own);
     local_history_close(recorders->history);
+    collect_destroy(recorders->collect);
     export_destroy(recorders->exporter);
     function_times_destroy(recorders->functions);
 }
@@ -246,6 +276,7 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .recorder_info = recorders->history ? local_history_info : NULL,
         .recorder_context = recorders->history,
         .functions = recorders->functions,
+        .collect = recorders->collect,
         .export_info = export_info,
         .export_context = recorders->exporter,
         .log = settings->verbose ? serve_log_line : NULL,

@@ -51,6 +51,7 @@ METHOD(get_capture, "GetCapture", get_capture_request, capture_event, true);
 METHOD(get_capture_timeline, "GetCaptureTimeline", get_capture_timeline_request, capture_timeline,
        false);
 METHOD(diff_captures, "DiffCaptures", diff_captures_request, capture_event, true);
+SENDING(collect, "Collect", collect_request, collect_response, true);
 
 ROW(write, "/sonde.v1.History/Write", write_request, write_response, true, true);
 HISTORY(query_profile, "QueryProfile", query_profile_request, capture_event, true);
@@ -97,6 +98,7 @@ const struct client_method *const client_methods[] = {
     &client_diff_captures,
     &client_get_backtraces,
     &client_check_unwind,
+    &client_collect,
     &client_write,
     &client_query_profile,
     &client_query_tree,

@@ -6,6 +6,7 @@ generated code: it gets the message types from the service by server reflection.
     sonde_client.py [--service ADDR] targets [--all]
     sonde_client.py [--service ADDR] capture -d 10 -F 99 -o redis.svg [TARGET]
     sonde_client.py [--service ADDR] live [--windows N] [TARGET]
+    sonde_client.py [--service ADDR] collect [-F 19] [--window S] [--windows N] NAME...
     sonde_client.py [--service ADDR] heap on|off|status [TARGET]
     sonde_client.py [--service ADDR] symbolize TARGET 0xADDRESS...
 
@@ -21,6 +22,7 @@ ADDR is unix:PATH or HOST:PORT (default: SONDE_SERVICE). TARGET is a name or a p
 import argparse
 import collections
 import os
+import queue
 import sys
 
 import grpc
@@ -187,6 +189,53 @@ def live(service, args):
             print(window.end_reason)
 
 
+class Definitions:
+    """What a call of Collect has defined so far. A number may be defined anew."""
+
+    def __init__(self):
+        self.texts, self.processes, self.frames, self.stacks = {0: ""}, {}, {}, {}
+
+    def add(self, answer):
+        self.texts.update((text.number, text.text) for text in answer.texts)
+        for known, new in ((self.processes, answer.processes), (self.frames, answer.frames), (self.stacks, answer.stacks)):
+            known.update((item.number, item) for item in new)
+
+    def rows(self, window):
+        """Yields (functions, leaf first; thread's name; value) for each row of a window."""
+        stack = 0
+        for i, step in enumerate(window.stack):
+            stack += step
+            frames = (self.frames[number] for number in self.stacks[stack].frames)
+            functions = [self.texts[line.function] for frame in frames for line in frame.lines]
+            thread = window.threads[window.thread[i] if window.thread else 0]
+            yield functions, self.texts[thread], window.value[i]
+
+
+def collect(service, args):
+    """Prints windows and acknowledges them, as a fleet controller does once it has stored them."""
+    requests, known, windows = queue.Queue(), Definitions(), 0
+    rules = [{"service": name, "probability": 1} for name in args.names]
+    requests.put({"start": {"session": args.session, "controller": "sonde_client.py"},
+                  "settings": {"rules": rules, "frequency_hz": args.frequency, "window_s": args.window}})
+    answers = service.Collect(iter(requests.get, None))
+    epoch = 0
+    for answer in answers:
+        epoch = answer.hello.epoch or epoch
+        known.add(answer)
+        for window in answer.windows:
+            process, leaves = known.processes[window.process], collections.Counter()
+            for functions, _, value in known.rows(window):
+                leaves[(functions or [""])[0]] += value
+            top = "  ".join(f"{name} {value / 1e6:.0f}" for name, value in leaves.most_common(3))
+            print(f"{process.service} {process.pid}  {known.texts[window.event]}  {window.begin_unix_s}+{window.length_s} s  "
+                  f"{sum(window.value) / 1e6:.0f} ms  {top}", flush=True)
+            requests.put({"ack": {"epoch": epoch, "seq": window.seq}})
+            windows += 1
+        if args.windows and windows >= args.windows:
+            break
+    requests.put(None)
+
+
 def heap(service, args):
     """Switches heap profiling of a target, or says what it is; a target that cannot be profiled says why in `note`."""
     target = selector(args.target)
@@ -231,6 +280,13 @@ def main():
     verbs.choices["capture"].add_argument("-o", "--output", required=True)
     verbs.choices["live"].add_argument("--window", type=int, default=1000, help="milliseconds")
     verbs.choices["live"].add_argument("--windows", type=int, default=0, help="exit after this many")
+    gather = verbs.add_parser("collect")
+    gather.set_defaults(run=collect)
+    gather.add_argument("-F", "--frequency", type=int, default=19)
+    gather.add_argument("--window", type=int, default=10, help="seconds")
+    gather.add_argument("--windows", type=int, default=0, help="exit after this many")
+    gather.add_argument("--session", default="sonde_client.py")
+    gather.add_argument("names", nargs="+", metavar="NAME", help="of processes with the guest; * stands for any characters")
     switch = verbs.add_parser("heap")
     switch.set_defaults(run=heap)
     switch.add_argument("switch", choices=("on", "off", "status"))

@@ -197,7 +197,7 @@ static sonde_err add_window(struct conversion *conversion, const struct labels *
         .pid = (uint32_t)record->target->pid,
         .start_unix_ns = record->target->start_unix_ns,
         .period_ns = record->period_ns,
-        .weight = 1,
+        .weight = record->weight > 0 ? record->weight : 1,
         .clock = record->clock,
         .samples = record->samples,
         .dropped = record->dropped + lost,

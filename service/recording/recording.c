@@ -219,18 +219,31 @@ static void on_record(void *context, const struct record *record) {
         sonde_profile_destroy(record->profile);
 }
 
+static struct record_choice choose(void *context, const struct engine_target *target) {
+    const struct recording_options *options = &((struct recording *)context)->options;
+    return options->choose(options->context, target);
+}
+
 /* What it takes to fill a store. */
 static sonde_err begin_storing(struct recording *recording, struct sonde_diag *diag) {
+    const struct recording_options *options = &recording->options;
     struct identity identity;
     char host[256] = "";
-    sonde_err err = identity_begin(recording->options.dir, &identity, diag);
+    sonde_err err = SONDE_OK;
+    if (options->identity)
+        identity = *options->identity;
+    else
+        err = identity_begin(options->dir, &identity, diag);
     if (err)
         return err;
     gethostname(host, sizeof host - 1);
     batch_init(&recording->batch, identity.source, identity.epoch, host);
-    recording->queue = queue_create(recording->options.queue_bytes);
-    recording->totals = totals_create("/proc", NULL);
-    if (!recording->queue || !recording->totals)
+    if (options->first_seq)
+        recording->batch.seq = options->first_seq;
+    recording->queue = queue_create(options->queue_bytes);
+    if (!options->no_totals)
+        recording->totals = totals_create("/proc", NULL);
+    if (!recording->queue || (!recording->totals && !options->no_totals))
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     return SONDE_OK;
 }
@@ -242,8 +255,10 @@ static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
         .window_ms = options->window_ms,
         .heap_ms = RECORD_HEAP_MS,
         .now_monotonic_ms = (uint64_t)(now_ns(CLOCK_MONOTONIC) / 1000000),
-        .max_overhead = RECORDING_MAX_OVERHEAD,
+        .max_overhead = options->max_overhead > 0 ? options->max_overhead : RECORDING_MAX_OVERHEAD,
         .off_cpu_ms = options->off_cpu_ms,
+        .no_heap = options->no_heap,
+        .choose = options->choose ? choose : NULL,
         .on_record = on_record,
         .context = recording,
     };
@@ -291,6 +306,18 @@ void recording_state(struct recording *recording, struct recording_state *state)
     lock_take(&recording->lock);
     memcpy(state->trouble, recording->trouble, sizeof state->trouble);
     lock_drop(&recording->lock);
+}
+
+void recording_forget(struct recording *recording) {
+    batch_forget(&recording->batch);
+}
+
+uint64_t recording_next_seq(const struct recording *recording) {
+    return recording->batch.seq;
+}
+
+bool recording_is_idle(struct recording *recording) {
+    return !recording->recorder || record_is_idle(recording->recorder);
 }
 
 void recording_finish(struct recording *recording) {

@@ -17,6 +17,7 @@
 
 #include "service/engine/record/record.h"
 #include "service/function_times/function_times.h"
+#include "service/recording/identity.h"
 #include "service/store/store.h"
 
 #define RECORDING_HZ           19
@@ -32,6 +33,13 @@ struct recording_options {
     struct engine *engine;
     struct store *store; /* must outlive the recording; NULL = nothing is stored */
     const char *dir;     /* with a store: exists; for the delivery identity (identity.h) */
+    /* Instead of dir: an identity, and the number of the first window. */
+    const struct identity *identity;
+    uint64_t first_seq;
+    bool no_heap, no_totals;
+    double max_overhead; /* 0 = RECORDING_MAX_OVERHEAD */
+    struct record_choice (*choose)(void *context,
+                                   const struct engine_target *target); /* record.h */
     uint32_t frequency_hz, window_ms, off_cpu_ms; /* 0 = 19 Hz, 10 s, no off-CPU time */
     size_t queue_bytes;                           /* 0 = 64 MiB */
     struct function_times *functions;             /* gets every window, too; NULL = none */
@@ -52,9 +60,16 @@ struct recording_state {
 SONDE_MUST_USE sonde_err recording_start(const struct recording_options *options,
                                          struct recording **recording, struct sonde_diag *diag);
 void recording_state(struct recording *recording, struct recording_state *state);
+/* Only from the store's put: later batches have all stacks and frames again, because the store has
+ * forgotten some. */
+void recording_forget(struct recording *recording);
+/* The number of the next window. After recording_finish. */
+uint64_t recording_next_seq(const struct recording *recording);
 /* Ends the windows and stores them, which takes a few seconds at most. Before engine_destroy. */
 void recording_finish(struct recording *recording); /* NULL is fine */
-/* After engine_destroy. NULL is fine. */
+/* After recording_finish: whether it may be destroyed while the engine lives. */
+bool recording_is_idle(struct recording *recording);
+/* After engine_destroy, or when it is idle. NULL is fine. */
 void recording_destroy(struct recording *recording);
 
 #endif

@@ -19,6 +19,7 @@ struct capture_slot {
     struct recorded *recorded;
     struct engine_capture *capture; /* NULL = none runs */
     uint64_t retry_ms;              /* when to start the next one; UINT64_MAX = never */
+    struct record_choice choice;    /* of the capture that runs, or ran last */
 };
 
 struct recorded {
@@ -28,6 +29,7 @@ struct recorded {
     struct engine_target target;
     char cgroup[CGROUP_BYTES];
     bool is_heap_asked;
+    struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
     uint64_t heap_due_ms;
 };
@@ -81,8 +83,13 @@ static void on_profile(void *context, struct sonde_profile *profile,
         .dropped = metadata->dropped,
         .truncated = metadata->truncated,
         .clock = metadata->clock,
+        .weight = slot->choice.weight,
     };
     recorder->options.on_record(recorder->options.context, &record);
+}
+
+static bool is_same(struct record_choice left, struct record_choice right) {
+    return left.frequency_hz == right.frequency_hz && left.weight == right.weight;
 }
 
 /* Whether another try may succeed. A target without an off-CPU source will not get one. */
@@ -99,6 +106,8 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     struct engine_capture *ended = slot->capture;
     slot->capture = NULL;
     slot->retry_ms = may_retry(slot, err) ? recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    if (!err && !is_same(slot->choice, slot->recorded->choice))
+        slot->retry_ms = 0; /* it was ended for another choice */
     end_request(slot->recorded);
     lock_drop(&recorder->lock);
     engine_capture_release(ended);
@@ -113,7 +122,7 @@ static void start_capture(struct capture_slot *slot) {
     uint32_t off_cpu_hz = options->off_cpu_ms ? 1000 / options->off_cpu_ms : 0;
     const struct engine_cpu_spec spec = {
         .target = {.uuid = recorded->target.uuid},
-        .frequency_hz = !is_off_cpu  ? options->frequency_hz
+        .frequency_hz = !is_off_cpu  ? recorded->choice.frequency_hz
                         : off_cpu_hz ? off_cpu_hz
                                      : 1,
         .window_ms = options->window_ms,
@@ -123,10 +132,13 @@ static void start_capture(struct capture_slot *slot) {
     };
     if (is_off_cpu && options->off_cpu_ms == 0)
         return;
+    slot->choice = recorded->choice;
+    slot->retry_ms = UINT64_MAX;
+    if (recorded->choice.frequency_hz == 0)
+        return;
     begin_request(recorded);
     sonde_err err =
         engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, NULL);
-    slot->retry_ms = UINT64_MAX;
     if (!err)
         return;
     slot->capture = NULL;
@@ -157,6 +169,7 @@ static void on_snapshot(void *context, sonde_err err, const struct sonde_diag *d
                                 .begin_unix_ns = result->unix_ns,
                                 .end_unix_ns = result->unix_ns,
                                 .clock = "",
+                                .weight = recorded->choice.weight,
                                 .epoch = result->epoch};
         options->on_record(options->context, &record);
         sonde_buf_finish(&result->text);
@@ -192,6 +205,27 @@ static void ask_heap(struct recorded *recorded) {
 
 /* ---- Targets ---- */
 
+static struct record_choice choose(struct recorder *recorder, const struct engine_target *target) {
+    const struct record_options *options = &recorder->options;
+    return options->choose ? options->choose(options->context, target)
+                           : (struct record_choice){options->frequency_hz, 1};
+}
+
+/* With the lock held. A capture that runs otherwise than it should ends with what it has; on_end
+ * lets the next one begin. */
+static void apply_choice(struct recorded *recorded) {
+    recorded->choice = choose(recorded->recorder, &recorded->target);
+    for (int i = 0; i < CAPTURES; i++) {
+        struct capture_slot *slot = &recorded->slots[i];
+        if (is_same(slot->choice, recorded->choice))
+            continue;
+        if (slot->capture)
+            engine_capture_finish(slot->capture);
+        else
+            slot->retry_ms = 0;
+    }
+}
+
 static void add_target(struct recorder *recorder, const struct engine_target *target) {
     struct recorded *recorded = calloc(1, sizeof *recorded);
     if (!recorded)
@@ -201,6 +235,7 @@ static void add_target(struct recorder *recorder, const struct engine_target *ta
     recorded->target = *target;
     cgroup_read(target->pid, recorded->cgroup);
     recorded->heap_due_ms = recorder->now_ms + recorder->options.heap_ms;
+    recorded->choice = choose(recorder, target);
     recorded->next = recorder->targets;
     recorder->targets = recorded;
     for (int i = 0; i < CAPTURES; i++) {
@@ -262,12 +297,15 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
     recorder->now_ms = now_ms;
     for (struct recorded *recorded = recorder->targets; recorded && !recorder->is_finishing;
          recorded = recorded->next) {
+        if (recorder->options.choose)
+            apply_choice(recorded);
         for (int i = 0; i < CAPTURES; i++) {
             struct capture_slot *slot = &recorded->slots[i];
             if (!slot->capture && now_ms >= slot->retry_ms)
                 start_capture(slot);
         }
-        if (now_ms < recorded->heap_due_ms)
+        if (recorder->options.no_heap || recorded->choice.frequency_hz == 0 ||
+            now_ms < recorded->heap_due_ms)
             continue;
         recorded->heap_due_ms = now_ms + recorder->options.heap_ms;
         if (!recorded->is_heap_asked)
@@ -308,6 +346,13 @@ void record_finish(struct recorder *recorder) {
     }
     wait_until_idle(recorder);
     lock_drop(&recorder->lock);
+}
+
+bool record_is_idle(struct recorder *recorder) {
+    lock_take(&recorder->lock);
+    bool is_idle = recorder->requests == 0;
+    lock_drop(&recorder->lock);
+    return is_idle;
 }
 
 void record_destroy(struct recorder *recorder) {

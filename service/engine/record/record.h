@@ -30,7 +30,14 @@ struct record {
     int64_t begin_unix_ns, end_unix_ns; /* HEAP: both are the time of the snapshot */
     uint64_t period_ns, samples, dropped, truncated;
     const char *clock;
+    double weight;  /* what each value stands for; 1 unless processes were drawn */
     uint64_t epoch; /* HEAP: snapshots of different epochs cannot be subtracted */
+};
+
+/* How a target is recorded. */
+struct record_choice {
+    uint32_t frequency_hz; /* 0 = not */
+    double weight;
 };
 
 struct record_options {
@@ -38,6 +45,11 @@ struct record_options {
     uint64_t now_monotonic_ms; /* as for record_tick */
     double max_overhead;
     uint32_t off_cpu_ms; /* interval at which to look at blocked threads; 0 = no off-CPU time */
+    bool no_heap;
+    /* Asked when a target attaches and at each tick: when the answer changes, the target's window
+     * ends, and another begins. NULL = every target at frequency_hz. With a lock held: it must not
+     * call the recorder. */
+    struct record_choice (*choose)(void *context, const struct engine_target *target);
     void (*on_record)(void *context, const struct record *record);
     void (*on_gone)(void *context, const struct engine_target *target); /* engine thread */
     void *context;
@@ -55,7 +67,9 @@ uint32_t record_count(struct recorder *recorder);
 /* Ends all captures and waits up to RECORD_MAX_WAIT_S for their last windows. Nothing new
  * starts. */
 void record_finish(struct recorder *recorder);
-/* After engine_destroy, when no event can arrive. NULL is fine. */
+/* After record_finish: whether no request runs any more. */
+bool record_is_idle(struct recorder *recorder);
+/* When no event can arrive: after engine_destroy, or when record_is_idle. NULL is fine. */
 void record_destroy(struct recorder *recorder);
 
 #endif

@@ -104,6 +104,9 @@ static grpc_op *add_initial_metadata(struct rpc_call *call, grpc_op *op) {
         return op;
     call->has_started_sending = true;
     op->op = GRPC_OP_SEND_INITIAL_METADATA;
+    op->data.send_initial_metadata.maybe_compression_level.is_set =
+        call->method && call->method->kind == RPC_DUPLEX;
+    op->data.send_initial_metadata.maybe_compression_level.level = GRPC_COMPRESS_LEVEL_HIGH;
     return op + 1;
 }
 
@@ -273,7 +276,7 @@ static void on_last(struct rpc_call *call) {
     struct sonde_diag diag = {0};
     if (!rpc_call_finished(call) && call->on_closed)
         call->on_closed(call);
-    else if (call->method->kind == RPC_CLIENT_STREAM) /* the client sent no message */
+    else if (call->method->kind != RPC_BIDI) /* the client sent no message */
         rpc_finish(call,
                    sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "the request message is missing"),
                    &diag);

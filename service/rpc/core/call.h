@@ -27,6 +27,7 @@ enum rpc_kind {
     RPC_STREAM,
     RPC_BIDI,          /* each request message gets one or more answers */
     RPC_CLIENT_STREAM, /* one answer to many messages */
+    RPC_DUPLEX, /* messages and answers are independent; answers are compressed, for Collect */
 };
 enum rpc_scope { RPC_SCOPE_NONE = 0, RPC_SCOPE_READ = 1, RPC_SCOPE_CONTROL = 2 };
 
@@ -39,8 +40,8 @@ enum rpc_reach {
 };
 
 /* One row of the method table. `start` gets the decoded request. RPC_BIDI calls it for every
- * message, the next one after the answer has left; RPC_CLIENT_STREAM calls it for every message,
- * the next one after rpc_receive. */
+ * message, the next one after the answer has left; RPC_CLIENT_STREAM and RPC_DUPLEX call it for
+ * every message, the next one after rpc_receive. */
 struct rpc_method {
     const char *path; /* "/sonde.v1.Profiler/GetInfo" */
     enum rpc_kind kind;
@@ -51,7 +52,8 @@ struct rpc_method {
 };
 
 static inline bool rpc_has_many_requests(const struct rpc_method *method) {
-    return method->kind == RPC_BIDI || method->kind == RPC_CLIENT_STREAM;
+    return method->kind == RPC_BIDI || method->kind == RPC_CLIENT_STREAM ||
+           method->kind == RPC_DUPLEX;
 }
 
 /* Any may be NULL. */
@@ -83,7 +85,7 @@ bool rpc_call_is_for_other(const struct rpc_call *call);
 bool rpc_call_is_limited(const struct rpc_call *call);
 /* The user whose processes this call may reach; NULL = all users'. Valid as long as the call. */
 const uid_t *rpc_call_owner(const struct rpc_call *call);
-/* RPC_CLIENT_STREAM: the message has been handled; receives the next one. */
+/* RPC_CLIENT_STREAM, RPC_DUPLEX: the message has been handled; receives the next one. */
 void rpc_receive(struct rpc_call *call);
 /* Memory that lives as long as the call (with many requests: until the next message). */
 struct sonde_arena *rpc_call_arena(struct rpc_call *call);

@@ -15,6 +15,7 @@ rpc_handler rpc_capture_cpu, rpc_finish_capture, rpc_stop_cpu;     /* capture_ca
 rpc_handler rpc_start_cpu;                                         /* info.c */
 rpc_handler rpc_capture_allocs, rpc_start_allocs, rpc_stop_allocs; /* allocs.c */
 rpc_handler rpc_stream_cpu;                                        /* stream.c */
+rpc_handler rpc_collect;                                           /* collect_call.c */
 rpc_handler rpc_get_backtraces;                                    /* backtraces.c */
 rpc_handler rpc_check_unwind;                                      /* unwind_check.c */
 rpc_handler rpc_symbolize, rpc_symbolize_stream; /* symbolize.c, symbolize_stream.c */

@@ -75,6 +75,7 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("GetCaptureTimeline", UNARY, READ, SAVED, get_capture_timeline_request,
              rpc_get_capture_timeline),
     PROFILER("DiffCaptures", STREAM, READ, SAVED, diff_captures_request, rpc_diff_captures),
+    PROFILER("Collect", DUPLEX, READ, SHARED, collect_request, rpc_collect),
     HISTORY("Write", BIDI, CONTROL, write_request, rpc_history_write),
     HISTORY("QueryProfile", STREAM, READ, query_profile_request, rpc_query_profile),
     HISTORY("QueryTree", STREAM, READ, query_tree_request, rpc_query_tree),

@@ -124,6 +124,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->start_unix_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     server->engine = options->engine;
     server->functions = options->functions;
+    server->collect = options->collect;
     server->token_everywhere = options->token_everywhere;
     server->separates_users = options->separates_users;
     server->is_open = !options->token_file && (options->insecure || options->client_ca_file);

@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct collect;
 struct engine;
 struct function_times;
 struct history_namer;
@@ -80,6 +81,7 @@ struct rpc_server_options {
     void *recorder_context;
     rpc_export_info *export_info; /* any thread; NULL = nothing is sent from here */
     void *export_context;
+    struct collect *collect;          /* Collect; it must outlive the server. NULL = refused */
     struct function_times *functions; /* for GetInfo; it must outlive the server. NULL = none */
     unsigned unix_mode;               /* of unix sockets; 0 = 0600 */
     /* Called on the server's thread with one line, without newline, per finished call; may be

@@ -26,6 +26,7 @@ struct rpc_server {
     struct sonde_tokens *tokens; /* NULL = none */
     struct saved_captures *saved;
     struct rpc_history *history;      /* NULL = none is kept */
+    struct collect *collect;          /* NULL = Collect is refused */
     struct function_times *functions; /* NULL = none are listed */
     struct rpc_listeners listeners;
     struct rpc_request *requests; /* one per method, and one for unknown methods */

@@ -4,6 +4,7 @@
 #include "api/options.h"
 #include "api/os/process_usage.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/collect/collect.h"
 #include "service/function_times/function_times.h"
 #include "service/host/rights.h"
 #include "service/rpc/core/handlers.h"
@@ -117,6 +118,25 @@ static void fill_exports(const struct rpc_server *server, struct sonde_arena *ar
     }
 }
 
+/* Sessions show names of processes and controllers, so only to callers who may see all. */
+static void fill_collect(struct rpc_call *call, Sonde__V1__Info *info) {
+    struct collect *collect = rpc_call_server(call)->collect;
+    struct sonde_arena *arena = rpc_call_arena(call);
+    Sonde__V1__CollectSession *sessions =
+        sonde_arena_alloc(arena, COLLECT_MAX_SESSIONS * sizeof *sessions);
+    info->collect_sessions =
+        sonde_arena_alloc(arena, COLLECT_MAX_SESSIONS * sizeof *info->collect_sessions);
+    info->no_collect = !collect;
+    info->api_min = info->api_max = COLLECT_API;
+    if (!collect || !sessions || !info->collect_sessions || rpc_call_is_limited(call))
+        return;
+    for (size_t i = 0; i < COLLECT_MAX_SESSIONS; i++)
+        sonde__v1__collect_session__init(&sessions[i]);
+    info->n_collect_sessions = collect_sessions(collect, arena, sessions, COLLECT_MAX_SESSIONS);
+    for (size_t i = 0; i < info->n_collect_sessions; i++)
+        info->collect_sessions[i] = &sessions[i];
+}
+
 static void try_rights(struct rpc_job *job) {
     struct info_job *own = container_of(job, struct info_job, job);
     engine_rights(rpc_call_server(job->call)->engine, own->rights);
@@ -143,6 +163,7 @@ static void answer(struct rpc_call *call, const struct host_right *rights) {
         rpc_drops(rpc_call_arena(call), counters.drops, counters.drop_count, &info.n_drops_total);
     info.streams_running = counters.streams_running;
     fill_exports(server, rpc_call_arena(call), &info);
+    fill_collect(call, &info);
     fill_usage(&info);
     fill_function_times(call, &info);
     if (rights)

@@ -35,7 +35,8 @@ static void check_methods(const ProtobufCServiceDescriptor *service) {
         CHECK(ours->request == method->input);
         CHECK(theirs->request == method->input);
         CHECK(theirs->response == method->output);
-        CHECK_INT(theirs->streaming, ==, ours->kind == RPC_STREAM || ours->kind == RPC_BIDI);
+        CHECK_INT(theirs->streaming, ==,
+                  ours->kind == RPC_STREAM || ours->kind == RPC_BIDI || ours->kind == RPC_DUPLEX);
         CHECK_INT(theirs->sends, ==, rpc_has_many_requests(ours));
         CHECK_INT(ours->scope, !=, RPC_SCOPE_NONE);
     }

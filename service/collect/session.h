@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A session: a recording (service/recording) whose store is a ring in memory, and the call that
+ * empties it. Internal to service/collect.
+ *
+ * Two kinds of threads use a session: recordings', which put windows and ask what to record, and
+ * those of calls. One lock, collect.h's, guards all sessions. Recordings are started and ended by
+ * collect_tick, without the lock. */
+#ifndef SONDE_SERVICE_COLLECT_SESSION_H
+#define SONDE_SERVICE_COLLECT_SESSION_H
+
+#include "api/container_of.h"
+#include "service/collect/collect.h"
+#include "service/collect/ring.h"
+#include "service/collect/settings.h"
+#include "service/locks.h"
+#include "service/recording/identity.h"
+#include "service/recording/recording.h"
+
+#define SESSION_NAME       64
+#define SESSION_CONTROLLER 255
+#define SESSION_MAX_RESEND 10000
+
+struct collect {
+    struct collect_options options;
+    struct identity identity; /* of this installation */
+    char instance[33], host[256];
+    struct lock lock;
+    struct session *sessions;
+    struct session *ended; /* the ticking thread's */
+    pthread_t thread;
+    pthread_cond_t changed; /* settings, or it is stopping */
+    bool has_thread, is_stopping;
+};
+
+/* A finished recording that cannot be destroyed yet. */
+struct retired {
+    struct retired *next;
+    struct recording *recording;
+};
+
+struct session {
+    struct session *next;
+    struct collect *collect;
+    char name[SESSION_NAME + 1], controller[SESSION_CONTROLLER + 1];
+    struct identity identity; /* of its windows */
+    struct store store;       /* what its recording writes to */
+    struct recording *recording;
+    struct retired *retired;
+    Sonde__V1__CollectSettings *settings; /* in effect */
+    bool must_restart; /* the recording has other settings, or there is none yet */
+    bool is_starting, has_logged;
+    uint64_t next_seq, sent_seq, acked_seq, windows;
+    struct tables tables;
+    struct ring ring;
+    struct collect_link *link; /* NULL = no call */
+    uint32_t links;            /* that there were */
+    int64_t idle_since_ns;     /* monotonic */
+    uint64_t reported_lost;    /* by the last status */
+    /* Processes that are recorded, and those that a rule matches but that were not drawn: as of the
+     * last full second, and so far in this one. */
+    uint32_t targets, not_drawn, counted_targets, counted_not_drawn;
+    int64_t counted_s;
+};
+
+struct collect_link {
+    struct session *session;
+    void (*wake)(void *context);
+    void *context;
+    uint32_t stamp;
+    bool is_displaced, has_hello, has_settings;
+    uint64_t sent_seq;
+    int64_t status_ns, allowance_ns; /* when: the last status, the last refill */
+    double allowance;                /* bytes that may be sent */
+    bool is_throttled;
+    uint64_t *resend;
+    size_t resend_count, resend_at;
+};
+
+static inline struct session *session_of(struct store *store) {
+    return container_of(store, struct session, store);
+}
+
+/* With the lock held. */
+struct session *session_find(struct collect *collect, const char *name);
+/* NULL when out of memory. */
+struct session *session_create(struct collect *collect, const char *name);
+void session_ack(struct session *session, const Sonde__V1__CollectAck *ack);
+uint64_t session_lost(const struct session *session);
+/* Fills an initialized message; texts are the session's or in the arena. */
+void session_status(struct session *session, struct sonde_arena *arena,
+                    Sonde__V1__CollectStatus *status);
+
+/* Without the lock; by the ticking thread. Starts or ends the recording as the settings want. */
+void session_apply(struct session *session);
+/* Ends the recording and waits for its last windows. */
+void session_finish(struct session *session);
+void session_destroy(struct session *session); /* after engine_destroy, or when it is idle */
+bool session_is_idle(struct session *session);
+
+#endif
