@@ -5,6 +5,7 @@
                                                 service/host -> service/unwind
                            -> service/store -> api
             service/recording -> service/engine, service/store
+            clients/collect -> clients/c, api
             service/collect -> service/recording, service/engine; service/rpc -> service/collect
     service/export -> service/recording, service/http, service/rpc/outgoing
 

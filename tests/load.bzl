@@ -34,6 +34,7 @@ THIRDS = {
     "//tests/rpc:stream_test": 1,
     "//tests/ui:svg_test": 2,
     "//tests/unit/api/os:exit_watchdog_test": 1,
+    "//tests/unit/clients/collect/discovery:discovery_test": 1,
     "//tests/unit/draw:devtools_test": 1,
     "//tests/unit/draw:viewers_test": 1,
     "//tests/unit/engine/capture:capture_test": 1,

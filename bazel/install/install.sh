@@ -32,6 +32,7 @@ put 755 clients/cli/sonde bin/sonde
 put 755 service/sonded bin/sonded
 put 755 service/host/sampler/sonde-sampler bin/sonde-sampler
 put 755 service/sonde-history bin/sonde-history
+put 755 clients/collect/sonde-collect bin/sonde-collect
 put 755 gateway/sonde-gateway bin/sonde-gateway
 put 755 service/guest/libsonde.so lib/libsonde.so
 # `sonde run` preloads PREFIX/$LIB/libsonde.so. glibc's dynamic linker replaces $LIB by one of these names; other libcs do not,

@@ -342,9 +342,9 @@ static struct client_call *create(struct client *client, const struct client_met
     grpc_metadata_array_init(&call->initial);
     grpc_metadata_array_init(&call->trailing);
     call->details = grpc_empty_slice();
-    call->call =
-        grpc_channel_create_call(client->channel, NULL, GRPC_PROPAGATE_DEFAULTS, client->queue,
-                                 grpc_slice_from_static_string(method->path), NULL, deadline, NULL);
+    call->call = grpc_channel_create_call(
+        client->channel, NULL, GRPC_PROPAGATE_DEFAULTS, client_loop_queue(client->loop),
+        grpc_slice_from_static_string(method->path), NULL, deadline, NULL);
     return call;
 }
 

@@ -1,56 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Creates and destroys the client, and runs its thread, which takes tags from the completion queue
- * and runs their handlers in call.c. */
+ * Creates and destroys the client. */
 #include "clients/c/client_state.h"
 
-#include "bazel/shims/grpc_core/abseil.h"
-#include "bazel/shims/grpc_core/tsan.h"
-
-#include <grpc/support/log.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define READY_STEP_MS 5
 
-/* gRPC's own log is dropped: callers get each error as a status. */
-static void on_core_log(gpr_log_func_args *args) {
-    (void)args;
-}
-
-static void *run(void *context) {
-    struct client *client = context;
-    for (;;) {
-        grpc_event event =
-            grpc_completion_queue_next(client->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
-        if (event.type == GRPC_QUEUE_SHUTDOWN)
-            return NULL;
-        struct client_tag *tag = event.tag;
-        core_tag_came(tag);
-        tag->run(tag, event.success != 0);
-    }
-}
-
-static sonde_err start(struct client *client, const struct client_options *options,
-                       struct sonde_diag *diag) {
-    if (options->token && !(client->token = strdup(options->token)))
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
-    sonde_err err = client_channel_create(options, &client->channel, diag);
-    if (err)
-        return err;
-    client->queue = grpc_completion_queue_create_for_next(NULL);
-    int error = pthread_create(&client->thread, NULL, run, client);
-    if (error) {
-        grpc_completion_queue_shutdown(client->queue);
-        run(client);
-        grpc_completion_queue_destroy(client->queue);
-        client->queue = NULL;
-        return sonde_fail_os(diag, error, "the client's thread cannot be started");
-    }
-    return SONDE_OK;
+/* The client's thread, or one that it shares. */
+static sonde_err choose_loop(struct client *client, const struct client_options *options,
+                             struct sonde_diag *diag) {
+    client->loop = options->loop;
+    client->owns_loop = !options->loop;
+    return options->loop
+               ? SONDE_OK
+               : client_loop_create(options->post, options->post_context, &client->loop, diag);
 }
 
 /* Signals are blocked meanwhile, so that gRPC's threads and ours inherit the mask. */
@@ -58,18 +25,18 @@ sonde_err client_create(const struct client_options *options, struct client **ou
                         struct sonde_diag *diag) {
     struct client *client = calloc(1, sizeof *client);
     sigset_t all, before;
-    if (!client)
+    if (!client || (options->token && !(client->token = strdup(options->token)))) {
+        free(client);
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
-    client->post = options->post;
-    client->post_context = options->post_context;
+    }
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->changed, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    core_skip_lock_checks();
     grpc_init();
-    gpr_set_log_function(on_core_log);
-    sonde_err err = start(client, options, diag);
+    sonde_err err = choose_loop(client, options, diag);
+    if (!err)
+        err = client_channel_create(options, &client->channel, diag);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err)
         client_destroy(client);
@@ -92,10 +59,7 @@ void client_deliver(struct client *client, struct client_event *event, bool *is_
     pthread_mutex_unlock(&client->lock);
     if (is_late)
         return;
-    if (client->post)
-        client->post(client->post_context, event);
-    else
-        client_event_run(event);
+    client_loop_hand_over(client->loop, event);
 }
 
 void client_event_run(struct client_event *event) {
@@ -110,12 +74,14 @@ void client_delivered(struct client *client, bool *is_posted) {
 }
 
 /* Cancels the calls and runs their events here. A call has at most one event outstanding, so the
- * order of events does not matter. */
+ * order of events does not matter. Events that the poster has may never be run; without a poster
+ * they are running on the loop's thread. */
 static void run_late(struct client *client) {
+    bool has_poster = client_loop_posts(client->loop);
     pthread_mutex_lock(&client->lock);
     client->is_closing = true;
     client_calls_cancel(client);
-    while (client->late || client->call_count > client->posted_count) {
+    while (client->late || client->call_count > (has_poster ? client->posted_count : 0)) {
         struct client_event *event = client->late;
         if (!event) {
             pthread_cond_wait(&client->changed, &client->lock);
@@ -132,12 +98,10 @@ static void run_late(struct client *client) {
 void client_destroy(struct client *client) {
     if (!client)
         return;
-    if (client->queue) {
+    if (client->loop)
         run_late(client);
-        grpc_completion_queue_shutdown(client->queue);
-        pthread_join(client->thread, NULL);
-        grpc_completion_queue_destroy(client->queue);
-    }
+    if (client->owns_loop)
+        client_loop_destroy(client->loop);
     if (client->channel)
         grpc_channel_destroy(client->channel);
     if (client->token)

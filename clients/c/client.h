@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C client of sonde.v1.Profiler and sonde.v1.History. The gateway and `sonde` use it.
+ * The C client of sonde.v1.Profiler and sonde.v1.History. The gateway, `sonde` and sonde-collect
+ * use it.
  *
- * A client owns one channel and one thread that takes events from gRPC's completion queue. Calls
+ * A client owns one channel and one thread that takes events from gRPC's completion queue; clients
+ * with the same client_loop share its thread. Calls
  * are asynchronous. The client's thread passes every event of a call to the caller's `post`
  * function, which queues it for the caller's own loop or runs it at once. The loop then calls
  * client_event_run(event), which runs the callbacks below and frees the event. So callbacks run on
@@ -25,6 +27,7 @@
 
 struct client;
 struct client_call;
+struct client_loop;
 
 /* The poster may use `data` until it calls client_event_run; the rest belongs to the client. */
 struct client_event {
@@ -38,9 +41,20 @@ struct client_options {
     const char *address;                        /* unix:PATH or HOST:PORT */
     const char *token;                          /* "authorization: Bearer ..."; NULL = none */
     const char *ca_file, *cert_file, *key_file; /* TLS when ca_file is set; PEM */
-    client_post *post; /* called on the client's thread; NULL: events run there */
+    /* The name that the server's certificate must have. NULL = the address's host. */
+    const char *server_name;
+    struct client_loop *loop; /* NULL = a thread of its own, with the post below */
+    client_post *post;        /* called on the client's thread; NULL: events run there */
     void *post_context;
+    /* For thousands of clients in one process: smaller windows and buffers. */
+    bool is_lean;
 };
+
+/* One thread for many clients. post as above. It must outlive them. SONDE_OUT_OF_MEMORY, SONDE_IO.
+ * */
+SONDE_MUST_USE sonde_err client_loop_create(client_post *post, void *post_context,
+                                            struct client_loop **loop, struct sonde_diag *diag);
+void client_loop_destroy(struct client_loop *loop); /* NULL is fine */
 
 /* Does not connect yet. SONDE_INVALID_ARGUMENT (address, files), SONDE_IO. */
 SONDE_MUST_USE sonde_err client_create(const struct client_options *options, struct client **client,

@@ -12,10 +12,8 @@
 
 struct client {
     grpc_channel *channel;
-    grpc_completion_queue *queue;
-    pthread_t thread;
-    client_post *post;
-    void *post_context;
+    struct client_loop *loop;
+    bool owns_loop;
     char *token;
     /* Guards the fields below. client_destroy locks it before a call's lock; a call that is being
      * started locks the two in the other order, before client_destroy can find it in the list. */
@@ -31,6 +29,12 @@ struct client {
 struct client_tag {
     void (*run)(struct client_tag *tag, bool ok);
 };
+
+/* loop.c. */
+grpc_completion_queue *client_loop_queue(struct client_loop *loop);
+bool client_loop_posts(const struct client_loop *loop); /* whether it has a post function */
+/* Posts the event, or runs it if there is no post function. */
+void client_loop_hand_over(struct client_loop *loop, struct client_event *event);
 
 /* channel.c. The caller frees it with grpc_channel_destroy. */
 SONDE_MUST_USE sonde_err client_channel_create(const struct client_options *options,

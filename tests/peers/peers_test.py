@@ -158,21 +158,22 @@ def test_many_concurrent_clients_each_get_their_own_profile():
 
 
 def test_installed_programs_do_not_search_the_build_directory():
-    for name in ("bin/sonde", "bin/sonded", "bin/sonde-gateway", "bin/sonde-history", "lib/libsonde.so"):
+    for name in ("bin/sonde", "bin/sonded", "bin/sonde-gateway", "bin/sonde-history", "bin/sonde-collect", "lib/libsonde.so"):
         needed = run("readelf", "-d", f"{stack.PREFIX}/{name}")
         assert "RUNPATH" not in needed and "RPATH" not in needed, needed
 
 
 def test_man_shows_the_installed_pages():
     for page, words in (("man1/sonde.1", "sonde record"), ("man8/sonded.8", "--grpc"), ("man8/sonde-gateway.8", "--listen"),
-                        ("man8/sonde-history.8", "--store")):
+                        ("man8/sonde-history.8", "--store"), ("man8/sonde-collect.8", "--spool")):
         check.contains(run("man", "-P", "cat", "-l", f"{stack.PREFIX}/share/man/{page}"), words)
 
 
 def test_the_man_pages_name_every_flag():
     programs = [("sonde.1", "man1", [f"{stack.SONDE}"]), ("sonded.8", "man8", [f"{stack.PREFIX}/bin/sonded"]),
                 ("sonde-gateway.8", "man8", [f"{stack.PREFIX}/bin/sonde-gateway"]),
-                ("sonde-history.8", "man8", [f"{stack.PREFIX}/bin/sonde-history"])]
+                ("sonde-history.8", "man8", [f"{stack.PREFIX}/bin/sonde-history"]),
+                ("sonde-collect.8", "man8", [f"{stack.PREFIX}/bin/sonde-collect"])]
     for page, section, command in programs:
         with open(f"{stack.PREFIX}/share/man/{section}/{page}", encoding="utf-8") as text:
             manual = text.read().replace("\\-", "-")

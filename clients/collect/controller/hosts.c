@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of hosts, sorted by name. */
+#include "clients/collect/controller/controller_state.h"
+#include "clients/collect/policy/backoff.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SPREAD_MS 10000u /* new hosts are first tried within this time */
+
+void loss_add(struct loss *losses, const char *cause, uint64_t count) {
+    for (size_t i = 0; i < MAX_LOSSES; i++) {
+        if (losses[i].cause[0] && strcmp(losses[i].cause, cause) != 0)
+            continue;
+        snprintf(losses[i].cause, sizeof losses[i].cause, "%s", cause);
+        losses[i].count += count;
+        return;
+    }
+    losses[MAX_LOSSES - 1].count += count; /* too many causes: they share the last */
+}
+
+/* ---- One host ---- */
+
+static char *dup(const char *text) {
+    return text ? strdup(text) : NULL;
+}
+
+static void free_labels(struct dictionary_label *labels, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        free((char *)labels[i].name);
+        free((char *)labels[i].value);
+    }
+    free(labels);
+}
+
+static void free_host(struct host *host) {
+    free(host->name);
+    free(host->address);
+    free(host->tls_name);
+    free(host->origin);
+    free_labels(host->labels, host->label_count);
+    for (size_t i = 0; i < host->service_count; i++)
+        free(host->services[i]);
+    free(host->services);
+    free(host);
+}
+
+void host_take(struct host *host) {
+    host->refs++;
+}
+
+void host_drop(struct host *host) {
+    if (--host->refs == 0)
+        free_host(host);
+}
+
+/* What a source says of a host, which may have changed. False when out of memory. */
+static bool describe(struct host *host, const struct discovered_host *from) {
+    char *address = dup(from->address), *tls_name = dup(from->tls_name),
+         *origin = dup(from->origin);
+    struct dictionary_label *labels = calloc(from->label_count + 1, sizeof *labels);
+    bool is_good = address && origin && labels && (tls_name || !from->tls_name);
+    for (size_t i = 0; i < from->label_count && is_good; i++) {
+        labels[i] =
+            (struct dictionary_label){dup(from->labels[i].name), dup(from->labels[i].value)};
+        is_good = labels[i].name && labels[i].value;
+    }
+    if (!is_good) {
+        free(address);
+        free(tls_name);
+        free(origin);
+        if (labels)
+            free_labels(labels, from->label_count);
+        return false;
+    }
+    free(host->address);
+    free(host->tls_name);
+    free(host->origin);
+    free_labels(host->labels, host->label_count);
+    host->address = address;
+    host->tls_name = tls_name;
+    host->origin = origin;
+    host->labels = labels;
+    host->label_count = from->label_count;
+    return true;
+}
+
+struct host *host_create(struct controller *controller, const struct discovered_host *from) {
+    struct host *host = calloc(1, sizeof *host);
+    if (!host)
+        return NULL;
+    host->refs = 1;
+    host->number = ++controller->next_number;
+    host->name = strdup(from->name);
+    host->next_try_ms = now_monotonic_ms() + backoff_jitter_ms(FIRST_SPREAD_MS);
+    if (host->name && describe(host, from))
+        return host;
+    host_drop(host);
+    return NULL;
+}
+
+/* ---- The table ---- */
+
+static int by_name(const void *left, const void *right) {
+    return strcmp((*(struct host *const *)left)->name, (*(struct host *const *)right)->name);
+}
+
+struct host *host_find(struct controller *controller, const char *name) {
+    struct host key = {.name = (char *)name}, *wanted = &key;
+    struct host **found = controller->host_count
+                              ? bsearch(&wanted, controller->hosts, controller->host_count,
+                                        sizeof *controller->hosts, by_name)
+                              : NULL;
+    return found ? *found : NULL;
+}
+
+static void forget(struct controller *controller, struct host *host) {
+    breaker_forget(controller->breaker, host->number);
+    for (size_t i = 0; i < MAX_LOSSES; i++) {
+        if (host->lost_before[i].cause[0])
+            loss_add(controller->lost_by_gone, host->lost_before[i].cause,
+                     host->lost_before[i].count);
+        if (host->status.lost[i].cause[0])
+            loss_add(controller->lost_by_gone, host->status.lost[i].cause,
+                     host->status.lost[i].count);
+    }
+    if (host->link)
+        link_break(host->link, SONDE_CANCELLED, "the host is no longer listed");
+    host_drop(host);
+}
+
+void hosts_sweep(struct controller *controller) {
+    size_t kept = 0;
+    for (size_t i = 0; i < controller->host_count; i++) {
+        if (controller->hosts[i]->is_seen)
+            controller->hosts[kept++] = controller->hosts[i];
+        else
+            forget(controller, controller->hosts[i]);
+    }
+    controller->host_count = kept;
+}
+
+/* A call to an address that has changed ends. */
+static void update(struct controller *controller, struct host *host,
+                   const struct discovered_host *from) {
+    bool has_moved = strcmp(host->address, from->address) != 0;
+    host->is_seen = true;
+    if (!describe(host, from))
+        log_line(controller, "no memory for the description of host %s", host->name);
+    if (has_moved && host->link)
+        link_break(host->link, SONDE_CANCELLED, "the host has another address now");
+    if (has_moved)
+        host->next_try_ms = now_monotonic_ms();
+}
+
+static struct host **merge(struct controller *controller, const struct discovered_hosts *list,
+                           size_t *count) {
+    struct host **hosts =
+        calloc(controller->host_count + list->count + 1, sizeof *controller->hosts);
+    *count = controller->host_count;
+    if (!hosts)
+        return NULL;
+    for (size_t i = 0; i < controller->host_count; i++) {
+        hosts[i] = controller->hosts[i];
+        hosts[i]->is_seen = false;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        struct host *host = host_find(controller, list->hosts[i].name);
+        if (host)
+            update(controller, host, &list->hosts[i]);
+        else if ((host = host_create(controller, &list->hosts[i])))
+            hosts[(*count)++] = host;
+        if (host)
+            host->is_seen = true;
+    }
+    return hosts;
+}
+
+void controller_set_hosts(struct controller *controller, const struct discovered_hosts *list) {
+    size_t count;
+    lock(controller);
+    size_t before = controller->host_count;
+    struct host **hosts = merge(controller, list, &count);
+    if (hosts) {
+        free(controller->hosts);
+        controller->hosts = hosts;
+        controller->host_count = count;
+        qsort(hosts, count, sizeof *hosts, by_name);
+        hosts_sweep(controller);
+        log_line(controller, "audit: hosts: %zu are listed, %zu were before", list->count, before);
+    } else {
+        log_line(controller, "no memory for a new list of hosts; the old one stays in use");
+    }
+    unlock(controller);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/collect/discovery/source.h"
+
+#include <curl/curl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct download {
+    struct sonde_buf body;
+    const atomic_bool *is_stopping;
+    char error[CURL_ERROR_SIZE];
+};
+
+static size_t on_body(char *data, size_t size, size_t count, void *context) {
+    struct download *download = context;
+    sonde_buf_append(&download->body, data, size * count);
+    return download->body.failed ? 0 : size * count;
+}
+
+static int on_progress(void *context, curl_off_t down_total, curl_off_t down, curl_off_t up_total,
+                       curl_off_t up) {
+    const struct download *download = context;
+    return atomic_load(download->is_stopping);
+}
+
+static void init_library(void) {
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+static const char *ca_file(void) {
+    const char *file = getenv("CURL_CA_BUNDLE");
+    return file && *file ? file : getenv("SSL_CERT_FILE");
+}
+
+static bool set_up(CURL *curl, const struct source_spec *spec, struct download *download) {
+    bool is_https = strncmp(spec->text, "https:", 6) == 0;
+    const char *ca = ca_file();
+    bool is_good = true;
+    is_good &= !curl_easy_setopt(curl, CURLOPT_URL, spec->text);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    is_good &=
+        !curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, is_https ? "https" : "http,https");
+    is_good &= !curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)SOURCE_HTTP_REDIRECTS);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_TIMEOUT, (long)SOURCE_HTTP_S);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_USERAGENT, "sonde-collect");
+    is_good &= !curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, download->error);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_WRITEDATA, download);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
+    is_good &= !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, download);
+    if (ca && *ca)
+        is_good &= !curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
+    return is_good;
+}
+
+static sonde_err transfer(const struct source_spec *spec, struct download *download,
+                          struct sonde_diag *diag) {
+    CURL *curl = curl_easy_init();
+    struct curl_slist *headers =
+        curl_slist_append(NULL, "X-Prometheus-Refresh-Interval-Seconds: 30");
+    if (!curl || !headers || !set_up(curl, spec, download) ||
+        curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers)) {
+        curl_slist_free_all(headers);
+        curl_easy_cleanup(curl);
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "not enough memory for a request");
+    }
+    CURLcode code = curl_easy_perform(curl);
+    curl_slist_free_all(headers);
+    curl_easy_cleanup(curl);
+    if (download->body.failed)
+        return sonde_fail(diag, SONDE_TOO_LARGE,
+                          "%.200s: the answer has more than 8 MiB; split the list", spec->name + 5);
+    if (code)
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "%.150s: %.150s", spec->name + 5,
+                          *download->error ? download->error : curl_easy_strerror(code));
+    return SONDE_OK;
+}
+
+sonde_err source_read_http(const struct source_spec *spec, const atomic_bool *is_stopping,
+                           struct host_list **list, struct sonde_diag *diag) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct download download = {.body.limit = SOURCE_MAX_HTTP_BYTES, .is_stopping = is_stopping};
+    pthread_once(&once, init_library);
+    *list = NULL;
+    sonde_err err = transfer(spec, &download, diag);
+    if (!err && !(*list = host_list_create(spec->name)))
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "not enough memory for %.200s", spec->name + 5);
+    if (!err)
+        err =
+            host_list_read_json(*list, spec->name + 5, download.body.data ? download.body.data : "",
+                                download.body.len, diag);
+    if (err) {
+        host_list_destroy(*list);
+        *list = NULL;
+    }
+    sonde_buf_finish(&download.body);
+    return err;
+}

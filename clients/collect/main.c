@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sonde-collect, the fleet controller: reads the settings, starts its parts and waits for a
+ * signal. */
+#include "api/bytes.h"
+#include "api/options.h"
+#include "api/os/exit_watchdog.h"
+#include "api/os/secret_file.h"
+#include "clients/collect/controller/controller.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE_S     60 /* between two lines about the fleet */
+#define MAX_BUDGET (1u << 20)
+#define MAX_TOKEN  4096
+
+struct settings {
+    struct sonde_option_list hosts, history;
+    const char *spool, *name, *budget, *session;
+    const char *hosts_token_file, *hosts_ca, *hosts_cert, *hosts_key;
+    const char *history_token_file, *history_ca, *history_cert, *history_key, *history_name;
+    uint64_t spool_mib, frequency_hz, window_s, off_cpu_ms, bytes_per_s, breaker;
+    double max_overhead;
+    bool heap, no_totals;
+};
+
+#define OPTION(name, argument, kind, field, low, high, help)                                       \
+    {                                                                                              \
+        name, 0, argument, NULL, SONDE_OPTION_##kind, offsetof(struct settings, field), low, high, \
+            help                                                                                   \
+    }
+
+static const struct sonde_option table[] = {
+    OPTION("hosts", "SOURCE", LIST, hosts, 0, 0,
+           "where the hosts are: a file, dns:NAME:PORT or http[s]://...; may be repeated"),
+    OPTION("history", "ADDR", LIST, history, 0, 0,
+           "History, which stores the windows; several are instances over one store"),
+    OPTION("spool", "DIR", TEXT, spool, 0, 0,
+           "directory for windows that History has not acknowledged"),
+    OPTION("spool-mib", "N", NUMBER, spool_mib, 16, 1 << 24,
+           "space for them, in MiB; beyond it, hosts keep their windows (default 4096)"),
+    OPTION("name", "NAME", TEXT, name, 0, 0, "of this controller (default: the host's name)"),
+    OPTION("session", "NAME", TEXT, session, 0, 0,
+           "session of Collect on the hosts (default \"fleet\")"),
+    OPTION("budget", "FILE", TEXT, budget, 0, 0,
+           "samples per hour of each service; read again when it changes"),
+    OPTION("frequency", "N", NUMBER, frequency_hz, 1, 999, "samples per second (default 19)"),
+    OPTION("window-s", "N", NUMBER, window_s, 5, 300, "length of a window (default 10)"),
+    OPTION("off-cpu-ms", "N", NUMBER, off_cpu_ms, 0, 1000,
+           "also record blocked threads, looking every N ms (default 0: off)"),
+    OPTION("heap", NULL, FLAG, heap, 0, 0, "also record heaps that are being sampled"),
+    OPTION("no-totals", NULL, FLAG, no_totals, 0, 0, "do not record the CPU time of all processes"),
+    OPTION("max-overhead", "PERCENT", DECIMAL, max_overhead, 0.01, 20,
+           "of a process's CPU time (default 0.5)"),
+    OPTION("host-bytes-per-s", "N", NUMBER, bytes_per_s, 0, 1 << 30,
+           "of a host's stream; beyond it windows become longer (default 0: no limit)"),
+    OPTION("breaker", "PERCENT", NUMBER, breaker, 1, 100,
+           "hosts that may fail before no others are tried (default 20)"),
+    OPTION("hosts-token-file", "FILE", TEXT, hosts_token_file, 0, 0, "access token for the hosts"),
+    OPTION("hosts-ca", "FILE", TEXT, hosts_ca, 0, 0, "CA of the hosts' certificates; enables TLS"),
+    OPTION("hosts-cert", "FILE", TEXT, hosts_cert, 0, 0, "client certificate for the hosts (PEM)"),
+    OPTION("hosts-key", "FILE", TEXT, hosts_key, 0, 0, "private key of that certificate (PEM)"),
+    OPTION("history-token-file", "FILE", TEXT, history_token_file, 0, 0,
+           "access token for History; it needs the scope control"),
+    OPTION("history-ca", "FILE", TEXT, history_ca, 0, 0,
+           "CA of History's certificate; enables TLS"),
+    OPTION("history-cert", "FILE", TEXT, history_cert, 0, 0,
+           "client certificate for History (PEM)"),
+    OPTION("history-key", "FILE", TEXT, history_key, 0, 0, "private key of that certificate (PEM)"),
+    OPTION("history-name", "NAME", TEXT, history_name, 0, 0,
+           "what History's certificate must name (default: the address's host)"),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde-collect --hosts SOURCE... --history ADDR... --spool DIR",
+    .about = "The fleet controller: collects profiles from the sonded of many machines and stores "
+             "them in History.",
+    .examples =
+        "  sonde-collect --hosts hosts.txt --history 127.0.0.1:20181 --spool /var/lib/sonde/spool\n"
+        "  sonde-collect --hosts dns:sonde.example:20182 --history 127.0.0.1:20181 \\\n"
+        "      --spool /var/lib/sonde/spool --budget budget.txt --hosts-token-file token\n",
+    .table = table,
+    .count = sizeof table / sizeof table[0],
+};
+
+struct program {
+    const struct settings *settings;
+    Sonde__V1__CollectSettings collect;
+    struct client_loop *loop;
+    struct spool *spool;
+    struct controller *controller;
+    struct discovery *discovery;
+    struct deliver *deliver;
+    char *hosts_token, *history_token;
+    struct stat budget_file;
+};
+
+static void log_on_stderr(const char *line) {
+    fprintf(stderr, "sonde-collect: %s\n", line);
+}
+
+/* ---- Files ---- */
+
+/* The first line. *text NULL without a file. */
+static sonde_err read_token(const char *path, char **text, struct sonde_diag *diag) {
+    struct sonde_buf file = {.limit = MAX_TOKEN};
+    if (!path)
+        return SONDE_OK;
+    sonde_err err = sonde_file_read(path, "token file", SONDE_FILE_SECRET, &file, diag);
+    if (!err && (!file.data || file.data[strcspn(file.data, " \t\r\n")] == file.data[0]))
+        err =
+            sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%.200s has no token in its first line", path);
+    if (!err)
+        *text = strndup(file.data, strcspn(file.data, " \t\r\n"));
+    sonde_buf_finish(&file);
+    return !err && !*text ? sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory") : err;
+}
+
+static sonde_err read_budget(struct program *program, struct budget **budget,
+                             struct sonde_diag *diag) {
+    const char *path = program->settings->budget;
+    struct sonde_buf file = {.limit = MAX_BUDGET};
+    sonde_err err = SONDE_OK;
+    if (path && stat(path, &program->budget_file) == 0)
+        err = sonde_file_read(path, "budget file", SONDE_FILE_PLAIN, &file, diag);
+    else if (path)
+        err = sonde_fail_os(diag, errno, "%.200s cannot be read", path);
+    if (!err)
+        err = budget_create(file.data, path ? path : "", budget, diag);
+    sonde_buf_finish(&file);
+    return err;
+}
+
+/* A file with a mistake leaves the budget as it is. */
+static void watch_budget(struct program *program) {
+    const char *path = program->settings->budget;
+    struct stat now;
+    struct sonde_diag diag = {0};
+    struct budget *budget = NULL;
+    if (!path || stat(path, &now) != 0 ||
+        (now.st_mtim.tv_sec == program->budget_file.st_mtim.tv_sec &&
+         now.st_mtim.tv_nsec == program->budget_file.st_mtim.tv_nsec &&
+         now.st_ino == program->budget_file.st_ino))
+        return;
+    sonde_err err = read_budget(program, &budget, &diag);
+    if (err)
+        fprintf(stderr, "sonde-collect: the budget stays as it was: %s\n",
+                sonde_diag_text(&diag, err));
+    else
+        controller_set_budget(program->controller, budget);
+}
+
+/* ---- Parts ---- */
+
+static void fill_settings(struct program *program) {
+    const struct settings *from = program->settings;
+    Sonde__V1__CollectSettings *to = &program->collect;
+    sonde__v1__collect_settings__init(to);
+    to->frequency_hz = (uint32_t)from->frequency_hz;
+    to->window_s = (uint32_t)from->window_s;
+    to->off_cpu_ms = (uint32_t)from->off_cpu_ms;
+    to->heap = from->heap;
+    to->host_totals = !from->no_totals;
+    to->max_overhead = from->max_overhead / 100;
+    to->max_bytes_per_s = from->bytes_per_s;
+    to->keep_s = 86400;
+}
+
+static sonde_err start_controller(struct program *program, struct sonde_diag *diag) {
+    const struct settings *settings = program->settings;
+    struct budget *budget = NULL;
+    sonde_err err = read_budget(program, &budget, diag);
+    if (err)
+        return err;
+    const struct controller_options from = {
+        .name = settings->name,
+        .session = settings->session,
+        .token = program->hosts_token,
+        .ca_file = settings->hosts_ca,
+        .cert_file = settings->hosts_cert,
+        .key_file = settings->hosts_key,
+        .pause_dir = settings->spool,
+        .settings = &program->collect,
+        .breaker_percent = (uint32_t)settings->breaker,
+        .loop = program->loop,
+        .spool = program->spool,
+        .budget = budget,
+        .log = log_on_stderr,
+    };
+    return controller_create(&from, &program->controller, diag);
+}
+
+static void on_unknown(void *context, const uint64_t *sources, size_t source_count,
+                       const uint64_t *stacks, size_t stack_count) {
+    struct program *program = context;
+    controller_ask_stacks(program->controller, sources, source_count, stacks, stack_count);
+}
+
+static sonde_err start_deliver(struct program *program, struct sonde_diag *diag) {
+    const struct settings *settings = program->settings;
+    const struct deliver_options from = {
+        .spool = program->spool,
+        .addresses = settings->history.items,
+        .address_count = settings->history.count,
+        .token = program->history_token,
+        .ca_file = settings->history_ca,
+        .cert_file = settings->history_cert,
+        .key_file = settings->history_key,
+        .server_name = settings->history_name,
+        .on_unknown = on_unknown,
+        .context = program,
+        .log = log_on_stderr,
+    };
+    sonde_err err = deliver_create(&from, &program->deliver, diag);
+    if (!err)
+        controller_set_deliver(program->controller, program->deliver);
+    return err;
+}
+
+static void on_hosts(void *context, const struct discovered_hosts *hosts) {
+    struct program *program = context;
+    controller_set_hosts(program->controller, hosts);
+}
+
+static sonde_err start(struct program *program, struct sonde_diag *diag) {
+    const struct settings *settings = program->settings;
+    const struct spool_options spool = {settings->spool, settings->spool_mib << 20, log_on_stderr};
+    fill_settings(program);
+    sonde_err err = read_token(settings->hosts_token_file, &program->hosts_token, diag);
+    if (!err)
+        err = read_token(settings->history_token_file, &program->history_token, diag);
+    if (!err)
+        err = spool_open(&spool, &program->spool, diag);
+    if (!err)
+        err = client_loop_create(NULL, NULL, &program->loop, diag);
+    if (!err)
+        err = start_controller(program, diag);
+    if (!err)
+        err = start_deliver(program, diag);
+    if (!err)
+        err = discovery_start(settings->hosts.items, settings->hosts.count, on_hosts, program,
+                              log_on_stderr, &program->discovery, diag);
+    return err;
+}
+
+static void stop(struct program *program) {
+    discovery_stop(program->discovery);
+    if (program->controller)
+        controller_stop(program->controller);
+    if (program->spool)
+        spool_wake(program->spool);
+    if (program->controller)
+        controller_set_deliver(program->controller, NULL);
+    deliver_destroy(program->deliver);
+    spool_close(program->spool);
+    controller_destroy(program->controller);
+    client_loop_destroy(program->loop);
+    free(program->hosts_token);
+    free(program->history_token);
+}
+
+static void run(struct program *program, const sigset_t *awaited) {
+    const struct timespec tick = {0, CONTROLLER_TICK_MS * 1000000};
+    char line[1024];
+    int64_t line_due_s = 0;
+    puts("sonde-collect: running");
+    fflush(stdout);
+    while (sigtimedwait(awaited, NULL, &tick) < 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        controller_tick(program->controller);
+        watch_budget(program);
+        if (line_due_s && now.tv_sec >= line_due_s) {
+            controller_line(program->controller, line, sizeof line);
+            log_on_stderr(line);
+        }
+        if (now.tv_sec >= line_due_s)
+            line_due_s = now.tv_sec + LINE_S;
+    }
+    exit_watchdog_start("sonde-collect", "the calls", 30);
+}
+
+/* ---- The program ---- */
+
+static sonde_err check(const struct settings *settings, int argc, char **argv,
+                       struct sonde_diag *diag) {
+    if (argc > 1)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
+                          argv[1]);
+    if (settings->hosts.count == 0)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--hosts is missing: a file with one host per line, dns:NAME:PORT or a "
+                          "URL; see --help");
+    if (settings->history.count == 0)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--history is missing: the address of sonde-history; see --help");
+    if (!settings->spool)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--spool is missing: a directory on a disk with room; see --help");
+    return SONDE_OK;
+}
+
+/* A connection for each host. */
+static void raise_file_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+int main(int argc, char **argv) {
+    static char host[256];
+    struct settings settings = {.spool_mib = 4096, .breaker = 20, .session = "fleet"};
+    struct program program = {.settings = &settings};
+    struct sonde_diag diag = {0};
+    sigset_t awaited;
+    gethostname(host, sizeof host - 1);
+    settings.name = host;
+    sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    if (err == SONDE_CANCELLED)
+        return 0;
+    if (!err)
+        err = check(&settings, argc, argv, &diag);
+    sigemptyset(&awaited);
+    sigaddset(&awaited, SIGINT);
+    sigaddset(&awaited, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &awaited, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    umask(077);
+    raise_file_limit();
+    if (!err)
+        err = start(&program, &diag);
+    if (!err)
+        run(&program, &awaited);
+    stop(&program);
+    if (!err)
+        return 0;
+    fprintf(stderr, "sonde-collect: %s\n", sonde_diag_text(&diag, err));
+    return sonde_error_info(err)->exit_code;
+}

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two real sonded, sonde-collect and sonde-history: what History has of both machines is what the processes' CPU clocks say, although
+every part is killed or away for a while."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+
+stack.install()
+BIN = os.path.join(stack.PREFIX, "bin")
+HISTORY = "unix:" + os.path.join(stack.WORK, "history.sock")
+HOSTS = os.path.join(stack.WORK, "hosts.txt")
+SPOOL = os.path.join(stack.WORK, "spool")
+NAME = f"demo-{os.getpid()}"
+DEMO = os.path.join(stack.WORK, NAME)
+shutil.copy("clients/demo/demo", DEMO)
+
+
+class Program:
+    """A program of Sonde; its errors go to a file."""
+
+    def __init__(self, name, *flags, ready="grpc: "):
+        self.log = os.path.join(stack.WORK, f"{name}.log")
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen([os.path.join(BIN, name), *flags], env=stack.environment(), stdout=subprocess.PIPE,
+                                            stderr=log, text=True)
+        line = self.process.stdout.readline()
+        assert ready in line, self.logged()
+
+    def logged(self):
+        with open(self.log, encoding="utf-8") as log:
+            return log.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=40)
+        return self.process.returncode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.kill()
+
+
+def start_sonded(machine):
+    folder = os.path.join(stack.WORK, machine)
+    os.makedirs(folder, exist_ok=True)
+    return Program("sonded", "--socket", f"{folder}/guest.sock", "--grpc", f"unix:{folder}/grpc.sock", "--data-dir", f"{folder}/data",
+                   "--collect-max-hz", "199")
+
+
+def start_collect(*flags):
+    return Program("sonde-collect", "--hosts", HOSTS, "--history", HISTORY, "--spool", SPOOL, "--frequency", "199", "--window-s", "5",
+                   *flags, ready="running")
+
+
+def start_history():
+    return Program("sonde-history", "--store", "sqlite:" + os.path.join(stack.WORK, "store"), "--grpc", HISTORY)
+
+
+def start_demo(machine, seconds):
+    env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"),
+           "SONDE_SOCKET": os.path.join(stack.WORK, machine, "guest.sock")}
+    return subprocess.Popen([DEMO, "-t", "1", "-s", str(seconds), "--tick"], env=env, stdout=subprocess.PIPE, text=True)
+
+
+def clock_ns(demo):
+    out, _ = demo.communicate(timeout=60)
+    return int(re.search(r"process_cpu_ns (\d+)", out).group(1))
+
+
+def write_hosts(*machines):
+    with open(HOSTS + ".new", "w", encoding="utf-8") as hosts:
+        hosts.write("# the fleet\n")
+        for machine in machines:
+            hosts.write(f"unix:{stack.WORK}/{machine}/grpc.sock name={machine} machine={machine}\n")
+    os.rename(HOSTS + ".new", HOSTS)
+
+
+def stored_ns(machine):
+    """What History has of a machine, in nanoseconds."""
+    done = subprocess.run([stack.SONDE, "history", NAME, "--merge-threads", "--format", "collapsed", "--from", "-1h", "--service",
+                           HISTORY, "--selector", f"machine = '{machine}'"], env=stack.environment(), capture_output=True, text=True,
+                          timeout=30, check=False)
+    return sum(int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()) if done.returncode == 0 else 0
+
+
+def until_stored(machine, expected_ns):
+    check.until(lambda: stored_ns(machine) >= 0.85 * expected_ns, seconds=60, what=f"the windows of {machine}")
+
+
+def test_two_machines_are_stored_once_although_parts_are_killed():
+    write_hosts("a", "b")
+    with start_sonded("a"), start_sonded("b"), start_history() as history:
+        with start_collect() as collect:
+            check.until(lambda: collected("a") and collected("b"), what="both sessions")
+            demos = {machine: start_demo(machine, 14) for machine in "ab"}
+            check.until(lambda: stored_ns("a") > 0, seconds=40, what="the first window")
+            collect.kill()
+        history.kill()
+        with start_collect() as collect:
+            check.until(lambda: "windows wait in the spool" in collect.logged(), seconds=40, what="an absent History")
+            clocks = {machine: clock_ns(demo) for machine, demo in demos.items()}
+            with start_history():
+                for machine, expected_ns in clocks.items():
+                    until_stored(machine, expected_ns)
+                check.equal(collect.end(), 0, "status")
+                for machine, expected_ns in clocks.items():
+                    check.near(stored_ns(machine), expected_ns, 0.15 * expected_ns, machine)
+
+
+def collected(machine):
+    done = subprocess.run(["/usr/bin/python3", "-B", "-c", "import sys; sys.path.insert(0, 'clients/python')\n"
+                           "from sonde_client import Service\n"
+                           f"info = Service('unix:{stack.WORK}/{machine}/grpc.sock').GetInfo(timeout=5)\n"
+                           "print(*(s.is_connected and not s.status.trouble for s in info.collect_sessions))"],
+                          capture_output=True, text=True, timeout=30, check=False)
+    return done.stdout.strip() == "True"
+
+
+def test_a_list_that_changes_and_a_pause_take_effect_at_once():
+    write_hosts("c")
+    with start_sonded("c"), start_sonded("d"), start_history(), start_collect("--spool-mib", "16") as collect:
+        check.until(lambda: collected("c"), what="the first host")
+        write_hosts("d")
+        check.until(lambda: collected("d") and not collected("c"), what="the other host")
+        with open(os.path.join(SPOOL, "paused"), "w", encoding="utf-8") as switch:
+            switch.write("an incident\n")
+        check.until(lambda: "recording is paused: an incident" in collect.logged(), what="the pause")
+        os.unlink(os.path.join(SPOOL, "paused"))
+        check.until(lambda: "recording is resumed" in collect.logged(), what="the end of the pause")
+        check.equal(collect.end(), 0, "status")
+
+
+def refused(*flags):
+    done = subprocess.run([os.path.join(BIN, "sonde-collect"), *flags], env=stack.environment(), capture_output=True, text=True,
+                          timeout=30, check=False)
+    assert done.returncode != 0, done.stdout
+    return done.stderr
+
+
+def test_mistakes_are_refused_with_what_to_do():
+    write_hosts("a")
+    good = {"--hosts": HOSTS, "--history": HISTORY, "--spool": SPOOL}
+    for missing in good:
+        flags = [word for name, value in good.items() if name != missing for word in (name, value)]
+        check.contains(refused(*flags), f"{missing} is missing")
+    words = [word for pair in good.items() for word in pair]
+    check.contains(refused(*words, "--frequency", "1000"), "999")
+    check.contains(refused(*words, "--budget", os.path.join(stack.WORK, "none")), "cannot be read")
+    with open(os.path.join(stack.WORK, "budget"), "w", encoding="utf-8") as budget:
+        budget.write("web many\n")
+    check.contains(refused(*words, "--budget", budget.name), "1")
+    with open(HOSTS, "w", encoding="utf-8") as hosts:
+        hosts.write("web-1\n")
+    check.contains(refused(*words), "hosts.txt")
+    write_hosts("a")
+    with start_collect():
+        check.contains(refused(*words), "another process uses the spool")
+
+
+check.main(globals())
