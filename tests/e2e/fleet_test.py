@@ -133,7 +133,8 @@ def test_a_list_that_changes_and_a_pause_take_effect_at_once():
     write_hosts("c")
     with start_sonded("c"), start_sonded("d"), start_history(), start_collect("--spool-mib", "16") as collect:
         check.until(lambda: collected("c"), what="the first host")
-        write_hosts("d")
+        write_hosts("d", "none")
+        check.until(lambda: f"host none (unix:{stack.WORK}/none/grpc.sock): " in collect.logged(), what="why a host is missing")
         check.until(lambda: collected("d") and not collected("c"), what="the other host")
         with open(os.path.join(SPOOL, "paused"), "w", encoding="utf-8") as switch:
             switch.write("an incident\n")

@@ -33,6 +33,19 @@ void log_line(struct controller *controller, const char *format, ...) {
     controller->options.log(line);
 }
 
+void log_host(struct controller *controller, const struct host *host, const char *text) {
+    int64_t now_ms = now_monotonic_ms();
+    if (now_ms - controller->lines_ms > 60000) {
+        controller->lines_ms = now_ms;
+        controller->line_count = 0;
+    }
+    if (controller->line_count < CONTROLLER_LINES)
+        log_line(controller, "host %s (%s): %s", host->name, host->address, text);
+    else if (controller->line_count == CONTROLLER_LINES)
+        log_line(controller, "more hosts change; they are not listed for a minute");
+    controller->line_count++;
+}
+
 /* ---- Life ---- */
 
 sonde_err controller_create(const struct controller_options *options, struct controller **created,

@@ -87,6 +87,8 @@ struct controller {
     struct breaker *breaker;
     struct deliver *deliver;
     struct pause_switch *pause;
+    uint32_t line_count; /* about single hosts, in the minute that began at lines_ms */
+    int64_t lines_ms;
     bool is_paused, was_open, is_stopping;
     char pause_reason[256];
     uint64_t settings_version;
@@ -107,6 +109,9 @@ int64_t now_monotonic_ms(void);
 int64_t now_unix_ns(void);
 void log_line(struct controller *controller, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The same about one host; at most CONTROLLER_LINES a minute. */
+void log_host(struct controller *controller, const struct host *host, const char *text);
 
 /* hosts.c */
 struct host *host_create(struct controller *controller, const struct discovered_host *from);

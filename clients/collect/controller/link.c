@@ -205,6 +205,8 @@ static sonde_err read_hello(struct link *link, const Sonde__V1__CollectHello *he
     snprintf(host->version, sizeof host->version, "%s", hello->version);
     host->connected_unix_ns = now_unix_ns();
     host->clock_offset_ns = hello->unix_ns - host->connected_unix_ns;
+    if (host->state != HOST_CONNECTED && host->last_error[0])
+        log_host(controller, host, "is connected again");
     host->state = HOST_CONNECTED;
     host->last_error[0] = 0;
     link->has_hello = true;
@@ -274,6 +276,8 @@ void link_on_end(struct link *link, sonde_err err, const char *text) {
     host->state = is_refusal(host->last_code) ? HOST_REFUSED : HOST_WAITING;
     if (!is_ours)
         breaker_report(controller->breaker, host->number, true, now_ms);
+    if (!is_ours && host->failures == 1 && !controller->is_stopping)
+        log_host(controller, host, host->last_error);
     link_drop(link);
 }
 
