@@ -96,6 +96,7 @@ def check_greptimedb(server, binary):
     words = {"mem": f"{server.page}/debug/prof/mem", "binary": binary}
     check.equal(run("curl -s -X GET {mem}/status", **words), '{"active": true}')
     check.equal(run("curl -s -X POST {mem}/activate", **words), "Heap profiling activated")
+    check.until(lambda: "grow_cache" in run("curl -s -X POST '{mem}?output=flamegraph'", **words), what="a sample of grow_cache")
     run("curl -sf -X POST {mem} > before.hprof; sleep 0.1; curl -sf -X POST {mem} > after.hprof", **words)
     check.contains(run("jeprof {binary} after.hprof --collapse", **words), "grow_cache")
     run("jeprof {binary} --base before.hprof after.hprof --collapse", **words)

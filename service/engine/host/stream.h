@@ -74,7 +74,8 @@ struct copy_use {
 
 /* Time without samples (unseen.c), since the rings were started. */
 struct unseen {
-    uint64_t base_ns, kernel_base_ns; /* the process's clocks then */
+    bool has_base;                    /* the sum was known at the start */
+    uint64_t base_ns, kernel_base_ns; /* the process's clocks then; 0 = it had not yet run */
     uint64_t sampled_ns;              /* what samples of the process stand for */
     uint64_t counted_ns, kernel_ns;   /* counted as notes; the part in the kernel */
     uint64_t settled_ns;              /* when */

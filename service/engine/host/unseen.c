@@ -77,6 +77,7 @@ void unseen_begin(struct host_stream *stream) {
     *unseen = (struct unseen){.settled_ns = now_monotonic_ns()};
     if (!is_known(stream))
         return;
+    unseen->has_base = true;
     unseen->base_ns = process_cpu_ns(stream->targets->host->pid);
     unseen->kernel_base_ns = kernel_ns(stream->targets->host->pid);
 }
@@ -84,7 +85,7 @@ void unseen_begin(struct host_stream *stream) {
 void unseen_settle(struct host_stream *stream, bool is_last) {
     struct unseen *unseen = &stream->unseen;
     uint64_t now_ns = now_monotonic_ns();
-    if (!is_known(stream) || unseen->base_ns == 0 ||
+    if (!is_known(stream) || !unseen->has_base ||
         (!is_last && now_ns - unseen->settled_ns < SETTLE_NS))
         return;
     unseen->settled_ns = now_ns;
