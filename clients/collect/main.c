@@ -7,6 +7,8 @@
 #include "api/os/exit_watchdog.h"
 #include "api/os/secret_file.h"
 #include "clients/collect/controller/controller.h"
+#include "clients/collect/controller/report.h"
+#include "clients/collect/status/status.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -24,7 +26,7 @@
 
 struct settings {
     struct sonde_option_list hosts, history;
-    const char *spool, *name, *budget, *session;
+    const char *spool, *name, *budget, *session, *metrics;
     const char *hosts_token_file, *hosts_ca, *hosts_cert, *hosts_key;
     const char *history_token_file, *history_ca, *history_cert, *history_key, *history_name;
     uint64_t spool_mib, frequency_hz, window_s, off_cpu_ms, bytes_per_s, breaker;
@@ -52,6 +54,8 @@ static const struct sonde_option table[] = {
            "session of Collect on the hosts (default \"fleet\")"),
     OPTION("budget", "FILE", TEXT, budget, 0, 0,
            "samples per hour of each service; read again when it changes"),
+    OPTION("metrics", "HOST:PORT", TEXT, metrics, 0, 0,
+           "serve the status of all hosts at / and Prometheus' metrics at /metrics"),
     OPTION("frequency", "N", NUMBER, frequency_hz, 1, 999, "samples per second (default 19)"),
     OPTION("window-s", "N", NUMBER, window_s, 5, 300, "length of a window (default 10)"),
     OPTION("off-cpu-ms", "N", NUMBER, off_cpu_ms, 0, 1000,
@@ -99,6 +103,7 @@ struct program {
     struct controller *controller;
     struct discovery *discovery;
     struct deliver *deliver;
+    struct status_server *status;
     char *hosts_token, *history_token;
     struct stat budget_file;
 };
@@ -245,6 +250,8 @@ static sonde_err start(struct program *program, struct sonde_diag *diag) {
         err = start_controller(program, diag);
     if (!err)
         err = start_deliver(program, diag);
+    if (!err && settings->metrics)
+        err = status_start(settings->metrics, program->controller, &program->status, diag);
     if (!err)
         err = discovery_start(settings->hosts.items, settings->hosts.count, on_hosts, program,
                               log_on_stderr, &program->discovery, diag);
@@ -252,6 +259,7 @@ static sonde_err start(struct program *program, struct sonde_diag *diag) {
 }
 
 static void stop(struct program *program) {
+    status_stop(program->status);
     discovery_stop(program->discovery);
     if (program->controller)
         controller_stop(program->controller);
@@ -271,6 +279,8 @@ static void run(struct program *program, const sigset_t *awaited) {
     const struct timespec tick = {0, CONTROLLER_TICK_MS * 1000000};
     char line[1024];
     int64_t line_due_s = 0;
+    if (program->status)
+        printf("metrics: %s/metrics\n", status_url(program->status));
     puts("sonde-collect: running");
     fflush(stdout);
     while (sigtimedwait(awaited, NULL, &tick) < 0) {

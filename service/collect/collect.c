@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S 1000000000ll
-
 static int64_t clock_ns(clockid_t clock) {
     struct timespec now;
     clock_gettime(clock, &now);
@@ -362,7 +360,7 @@ static bool is_expired(const struct session *session, int64_t now_ns) {
 
 static void wake_if_due(struct session *session, int64_t now_ns) {
     struct collect_link *link = session->link;
-    if (link && (link->is_throttled || now_ns - link->status_ns >= COLLECT_STATUS_S * NS_PER_S))
+    if (link && (link->is_throttled || session_status_is_due(link, now_ns)))
         link->wake(link->context);
 }
 

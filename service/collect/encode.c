@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-#define NS_PER_S 1000000000ll
-
 /* The parts of an answer, as they grow. */
 struct encoding {
     struct collect_link *link;
@@ -320,6 +318,7 @@ static void add_status(struct encoding *encoding, int64_t now_ns) {
     session_status(encoding->session, encoding->arena, status);
     encoding->response->status = status;
     encoding->link->status_ns = now_ns;
+    encoding->link->said_pending = session_is_pending(encoding->session);
     encoding->session->reported_lost = session_lost(encoding->session);
     encoding->bytes += 64;
 }
@@ -353,11 +352,6 @@ static bool may_send(struct collect_link *link, int64_t now_ns) {
     return !link->is_throttled;
 }
 
-static bool is_status_due(const struct collect_link *link, int64_t now_ns) {
-    return now_ns - link->status_ns >= COLLECT_STATUS_S * NS_PER_S ||
-           session_lost(link->session) != link->session->reported_lost;
-}
-
 sonde_err encode_next(struct collect_link *link, int64_t now_ns, struct sonde_arena *arena,
                       Sonde__V1__CollectResponse *response, bool *is_empty) {
     struct encoding encoding = {
@@ -370,7 +364,7 @@ sonde_err encode_next(struct collect_link *link, int64_t now_ns, struct sonde_ar
         add_hello(&encoding);
     if (!link->has_settings)
         add_settings(&encoding);
-    if (is_first || is_status_due(link, now_ns))
+    if (is_first || session_status_is_due(link, now_ns))
         add_status(&encoding, now_ns);
     add_resent(&encoding);
     add_items(&encoding);

@@ -179,6 +179,16 @@ static void add_loss(struct sonde_arena *arena, Sonde__V1__CollectStatus *status
     status->lost[status->n_lost++] = drop;
 }
 
+bool session_is_pending(const struct session *session) {
+    return session->must_restart || session->is_starting;
+}
+
+bool session_status_is_due(const struct collect_link *link, int64_t now_ns) {
+    return now_ns - link->status_ns >= COLLECT_STATUS_S * NS_PER_S ||
+           session_lost(link->session) != link->session->reported_lost ||
+           session_is_pending(link->session) != link->said_pending;
+}
+
 void session_status(struct session *session, struct sonde_arena *arena,
                     Sonde__V1__CollectStatus *status) {
     status->targets = session->targets;
@@ -189,7 +199,7 @@ void session_status(struct session *session, struct sonde_arena *arena,
     status->kept_bytes = session->ring.bytes;
     status->merged_windows = session->ring.merged;
     status->lost_samples = session->ring.lost_samples;
-    if (session->must_restart || session->is_starting)
+    if (session_is_pending(session))
         status->trouble = (char *)"the recording has not begun yet with these settings";
     status->lost = sonde_arena_alloc(arena, 2 * sizeof *status->lost);
     add_loss(arena, status, "memory", session->ring.lost_memory);

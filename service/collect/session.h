@@ -20,6 +20,7 @@
 #define SESSION_NAME       64
 #define SESSION_CONTROLLER 255
 #define SESSION_MAX_RESEND 10000
+#define NS_PER_S           1000000000ll
 
 struct collect {
     struct collect_options options;
@@ -69,6 +70,7 @@ struct collect_link {
     void *context;
     uint32_t stamp;
     bool is_displaced, has_hello, has_settings;
+    bool said_pending; /* what the last status said of session_is_pending */
     uint64_t sent_seq;
     int64_t status_ns, allowance_ns; /* when: the last status, the last refill */
     double allowance;                /* bytes that may be sent */
@@ -87,6 +89,10 @@ struct session *session_find(struct collect *collect, const char *name);
 struct session *session_create(struct collect *collect, const char *name);
 void session_ack(struct session *session, const Sonde__V1__CollectAck *ack);
 uint64_t session_lost(const struct session *session);
+/* The recording has not begun yet with its settings. */
+bool session_is_pending(const struct session *session);
+/* The call must send a status; `now_ns` on the monotonic clock. */
+bool session_status_is_due(const struct collect_link *link, int64_t now_ns);
 /* Fills an initialized message; texts are the session's or in the arena. */
 void session_status(struct session *session, struct sonde_arena *arena,
                     Sonde__V1__CollectStatus *status);

@@ -2,6 +2,7 @@
 """Two real sonded, sonde-collect and sonde-history: what History has of both machines is what the processes' CPU clocks say, although
 every part is killed or away for a while."""
 
+import json
 import os
 import re
 import shutil
@@ -31,6 +32,7 @@ class Program:
                                             stderr=log, text=True)
         line = self.process.stdout.readline()
         assert ready in line, self.logged()
+        self.ready = line.strip()
 
     def logged(self):
         with open(self.log, encoding="utf-8") as log:
@@ -60,9 +62,9 @@ def start_sonded(machine):
                    "--collect-max-hz", "199")
 
 
-def start_collect(*flags):
+def start_collect(*flags, ready="running"):
     return Program("sonde-collect", "--hosts", HOSTS, "--history", HISTORY, "--spool", SPOOL, "--frequency", "199", "--window-s", "5",
-                   *flags, ready="running")
+                   *flags, ready=ready)
 
 
 def start_history():
@@ -141,6 +143,72 @@ def test_a_list_that_changes_and_a_pause_take_effect_at_once():
         check.until(lambda: "recording is paused: an incident" in collect.logged(), what="the pause")
         os.unlink(os.path.join(SPOOL, "paused"))
         check.until(lambda: "recording is resumed" in collect.logged(), what="the end of the pause")
+        check.equal(collect.end(), 0, "status")
+
+
+def get(url, *flags):
+    """The status and the body of a GET, or of what the flags of curl say."""
+    done = subprocess.run(["curl", "-s", "-w", "\\n%{http_code}", *flags, url], capture_output=True, text=True, timeout=30, check=False)
+    body, _, status = done.stdout.rpartition("\n")
+    return int(status), body
+
+
+def metric(base, name):
+    found = re.search(rf"^{re.escape(name)} ([0-9.]+)$", get(f"{base}/metrics")[1], re.M)
+    return float(found.group(1)) if found else 0
+
+
+def check_metrics(base):
+    check.until(lambda: metric(base, "sonde_collect_stored_windows_total") > 0, seconds=40, what="a stored window")
+    text = get(f"{base}/metrics")[1]
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=30, check=False)
+    check.equal(done.returncode, 0, done.stdout + done.stderr)
+    check.equal(metric(base, 'sonde_collect_hosts{state="connected"}'), 1, "connected hosts")
+    check.equal(metric(base, "sonde_collect_breaker_open"), 0, "the breaker")
+    assert metric(base, "sonde_collect_windows_total") >= metric(base, "sonde_collect_stored_windows_total") > 0, text
+    assert metric(base, "process_resident_memory_bytes") > 1e6, text
+    assert "name=" not in text and NAME not in text, "a metric names a host or a process"
+
+
+def check_hosts(base):
+    check.until(lambda: not json.loads(get(f"{base}/hosts?name=e")[1])[0]["trouble"], what="the beginning of the recording")
+    hosts = {host["name"]: host for host in json.loads(get(f"{base}/hosts")[1])}
+    check.equal(sorted(hosts), ["e", "none"], "hosts")
+    check.equal(hosts["e"]["state"], "connected", "state")
+    check.equal(hosts["e"]["labels"], {"machine": "e"}, "labels")
+    assert hosts["e"]["windows"] > 0 and not hosts["e"]["trouble"], hosts["e"]
+    assert hosts["none"]["state"] != "connected" and hosts["none"]["failures_in_a_row"] > 0, hosts["none"]
+    assert hosts["none"]["trouble"], "the reason why a host is not connected"
+    check.equal([host["name"] for host in json.loads(get(f"{base}/hosts?name=none")[1])], ["none"], "one host")
+    check.equal(json.loads(get(f"{base}/hosts?name=other")[1]), [], "an unknown host")
+    lines = get(f"{base}/")[1].splitlines()
+    check.contains(lines[0], "1 of 2 hosts are connected")
+    assert lines[2].startswith("none (") and lines[3].startswith("e ("), lines
+
+
+def check_refusals(base):
+    check.equal(get(f"{base}/metrics", "-H", "Host: evil.example")[0], 403, "a name that is not loopback's")
+    for name in ("localhost", "[::1]:9464", "127.0.0.1:1"):
+        check.equal(get(f"{base}/metrics", "-H", f"Host: {name}")[0], 200, name)
+    check.equal(get(f"{base}/metrics", "-X", "POST", "-d", "x")[0], 405, "POST")
+    check.equal(get(f"{base}/metric")[0], 404, "an unknown path")
+    check.equal(get(f"{base}/metrics", "-H", "X: " + "x" * 20000)[0], 431, "headers that are too long")
+
+
+def test_the_status_says_what_arrives_and_why_a_host_is_missing():
+    write_hosts("e", "none")
+    with start_sonded("e"), start_history(), start_collect("--metrics", "127.0.0.1:0", "--breaker", "100", ready="metrics: ") as collect:
+        base = collect.ready.removeprefix("metrics: ").removesuffix("/metrics")
+        check.until(lambda: metric(base, 'sonde_collect_hosts{state="connected"}') == 1, seconds=40, what="a connected host")
+        demo = start_demo("e", 7)
+        check_metrics(base)
+        check_hosts(base)
+        check_refusals(base)
+        demo.communicate(timeout=60)
+        words = ["--hosts", HOSTS, "--history", HISTORY, "--spool", SPOOL + "2", "--metrics"]
+        check.contains(refused(*words, base.removeprefix("http://")), "cannot listen on")
+        for wrong in ("9464", "host:9464", "127.0.0.1:99999", "[::1:9464"):
+            check.contains(refused(*words, wrong), "the port must be a number from 0 to 65535")
         check.equal(collect.end(), 0, "status")
 
 

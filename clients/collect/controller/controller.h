@@ -61,7 +61,4 @@ void controller_stop(struct controller *controller);
 /* After controller_stop, and after the spool was closed. NULL is fine. */
 void controller_destroy(struct controller *controller);
 
-/* One line: hosts by state, what arrived, what waits, what was lost, and what to do about it. */
-void controller_line(struct controller *controller, char *text, size_t size);
-
 #endif

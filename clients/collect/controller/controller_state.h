@@ -6,6 +6,7 @@
 #define SONDE_CLIENTS_COLLECT_CONTROLLER_CONTROLLER_STATE_H
 
 #include "clients/collect/controller/controller.h"
+#include "clients/collect/controller/report.h"
 #include "clients/collect/host/decode.h"
 #include "clients/collect/policy/breaker.h"
 #include "clients/collect/policy/pause.h"
@@ -13,13 +14,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#define MAX_LOSSES        8
 #define MAX_RESEND_STACKS 10000
-
-struct loss {
-    char cause[32];
-    uint64_t count;
-};
 
 /* What a host's last CollectStatus said. */
 struct host_status {
@@ -28,8 +23,6 @@ struct host_status {
     struct loss lost[MAX_LOSSES];
     char trouble[256];
 };
-
-enum host_state { HOST_WAITING, HOST_CONNECTING, HOST_CONNECTED, HOST_REFUSED, HOST_STATES };
 
 struct host {
     char *name, *address, *tls_name, *origin;
