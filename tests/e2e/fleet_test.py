@@ -167,6 +167,9 @@ def check_metrics(base):
     check.equal(metric(base, "sonde_collect_breaker_open"), 0, "the breaker")
     assert metric(base, "sonde_collect_windows_total") >= metric(base, "sonde_collect_stored_windows_total") > 0, text
     assert metric(base, "process_resident_memory_bytes") > 1e6, text
+    with open(os.path.join(stack.PREFIX, "share/sonde/prometheus/sonde-collect-alerts.yml"), encoding="utf-8") as alerts:
+        used = set(re.findall(r"\bsonde_collect_[a-z_]+\b", alerts.read()))
+    assert used and not used - set(re.findall(r"^# TYPE (\S+)", text, re.M)), "alerts name metrics that do not exist"
     assert "name=" not in text and NAME not in text, "a metric names a host or a process"
 
 

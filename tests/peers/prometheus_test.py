@@ -129,8 +129,8 @@ def test_dashboard_panels_do_not_overlap():
 
 def test_promtool_tests_the_alerts():
     folder = f"{PACKAGING}/prometheus"
-    for words in (("check", "rules", f"{folder}/sonde-alerts.yml"),
-                  ("test", "rules", f"{folder}/sonde-alerts-test.yml", f"{folder}/sonde-alerts-day-test.yml")):
+    for words in (("check", "rules", f"{folder}/sonde-alerts.yml", f"{folder}/sonde-collect-alerts.yml"),
+                  ("test", "rules", *(f"{folder}/sonde-{name}-test.yml" for name in ("alerts", "alerts-day", "collect-alerts")))):
         done = subprocess.run([need("promtool"), *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 

@@ -1,49 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """sonde-history over a ClickHouse server that is killed: nothing that was acknowledged is lost, and nothing counts twice."""
 
-import os
-import signal
-import subprocess
-import urllib.request
-
 import grpc
 
 from tests.cli import check
+from tests.rpc.clickhouse_server import ClickHouse
 from tests.rpc.deliveries import History, delivery, total
-
-PROGRAM = "/usr/sbin/clickhouse-server"
-CONFIGURATION = """<yandex><logger><level>warning</level><log>{0}/log</log><errorlog>{0}/errors</errorlog></logger>
-<listen_host>127.0.0.1</listen_host><http_port>{1}</http_port><tcp_port>{2}</tcp_port><path>{0}/data/</path>
-<tmp_path>{0}/tmp/</tmp_path><users_config>users.xml</users_config><default_profile>default</default_profile>
-<default_database>default</default_database><timezone>UTC</timezone><mark_cache_size>67108864</mark_cache_size></yandex>"""
-USERS = """<yandex><profiles><default><max_threads>2</max_threads></default></profiles><users><default><password></password>
-<networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users>
-<quotas><default></default></quotas></yandex>"""
-
-
-class ClickHouse:
-    def __init__(self):
-        self.folder, self.port = check.short_folder(), check.free_port()
-        for name, text in (("config.xml", CONFIGURATION.format(self.folder, self.port, check.free_port())), ("users.xml", USERS)):
-            with open(f"{self.folder}/{name}", "w", encoding="ascii") as file:
-                file.write(text)
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen([PROGRAM, f"--config-file={self.folder}/config.xml"], cwd=self.folder,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        check.until(self.answers, 60, "an answer of ClickHouse")
-
-    def answers(self):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/", timeout=10) as answer:
-                return answer.status == 200
-        except OSError:
-            return False
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
 
 
 def acknowledged(service, first):
@@ -60,8 +22,6 @@ def acknowledged(service, first):
 
 
 def test_a_server_that_is_killed_loses_and_doubles_nothing():
-    if not os.access(PROGRAM, os.X_OK):
-        raise check.Skip("clickhouse-server is not installed")
     server = ClickHouse()
     try:
         with History(store=f"clickhouse:http://127.0.0.1:{server.port}/sonde") as history:
