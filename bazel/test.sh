@@ -17,7 +17,7 @@ trap 'rm -f "$events" "$begin"' EXIT
 [ $# -gt 0 ] || set -- //...
 # Tests that count samples or depend on timing can fail on a busy machine. They get a second run, which count_tests.py
 # reports.
-statistical='//tests/(unit/(clients|collect|guest|engine|gateway|heap|host|recording|rpc|store|symbol|unwind)|stress|e2e|peers|cli|rest|rpc|ui)[:/].*@2'
+statistical='//tests/(unit/(clients|collect|guest|engine|gateway|heap|host|recording|rpc|store|symbol|unwind)|stress|e2e|fleet|peers|cli|rest|rpc|ui)[:/].*@2'
 # Compilers would take the processors from tests that run beside them, so everything is built first. Then more tests are started
 # than there are processors, because many wait most of the time (tests/load.bzl).
 common=(--keep_going --noshow_progress --test_tag_filters=-manual --run_under=//tests:own_folder)

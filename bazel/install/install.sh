@@ -55,7 +55,9 @@ for page in docs/man/*.[18]; do
     put 644 "$page" "share/man/man${page##*.}/$(basename "$page")"
 done
 put 644 bazel/packaging/grafana/sonde-dashboard.json share/sonde/grafana/sonde-dashboard.json
-put 644 bazel/packaging/prometheus/sonde-alerts.yml share/sonde/prometheus/sonde-alerts.yml
+for rules in sonde-alerts sonde-collect-alerts; do
+    put 644 "bazel/packaging/prometheus/$rules.yml" "share/sonde/prometheus/$rules.yml"
+done
 
 completions=$(mktemp -d)
 trap 'rm -rf "$completions"' EXIT
