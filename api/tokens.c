@@ -28,6 +28,22 @@ static struct sonde_slice next_word(struct sonde_slice *rest, const char *separa
     return word;
 }
 
+/* 0: there is none of that name. */
+static unsigned find_scope(struct sonde_slice word) {
+    static const struct {
+        const char *name;
+        enum sonde_scope scope;
+    } scopes[] = {
+        {"read", SONDE_SCOPE_READ},
+        {"control", SONDE_SCOPE_CONTROL},
+        {"register", SONDE_SCOPE_REGISTER},
+    };
+    for (size_t i = 0; i < sizeof scopes / sizeof scopes[0]; i++)
+        if (sonde_slice_equals(word, scopes[i].name))
+            return scopes[i].scope;
+    return 0;
+}
+
 static sonde_err parse_scopes(struct sonde_slice rest, unsigned *scopes, int line,
                               struct sonde_diag *diag) {
     *scopes = 0;
@@ -35,16 +51,15 @@ static sonde_err parse_scopes(struct sonde_slice rest, unsigned *scopes, int lin
         struct sonde_slice word = next_word(&rest, ", \t\r");
         if (word.len == 0)
             break;
-        if (sonde_slice_equals(word, "read"))
-            *scopes |= SONDE_SCOPE_READ;
-        else if (sonde_slice_equals(word, "control"))
-            *scopes |= SONDE_SCOPE_CONTROL;
-        else
+        unsigned scope = find_scope(word);
+        if (!scope)
             return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                              "token file, line %d: a scope must be read or control", line);
+                              "token file, line %d: a scope must be read, control or register",
+                              line);
+        *scopes |= scope;
     }
     if (*scopes == 0)
-        *scopes = SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL;
+        *scopes = SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL | SONDE_SCOPE_REGISTER;
     return SONDE_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Access tokens and their scopes, from a file with lines `TOKEN`, `TOKEN read` or
- * `TOKEN read,control`; '#' starts a comment line. Comparison takes constant time. Thread safety:
+ * Access tokens and their scopes, from a file with lines `TOKEN`, `TOKEN read`,
+ * `TOKEN read,control` or `TOKEN register`; '#' starts a comment line. Comparison takes constant time. Thread safety:
  * any thread once parsed. */
 #ifndef SONDE_API_TOKENS_H
 #define SONDE_API_TOKENS_H
@@ -11,12 +11,13 @@
 
 #define SONDE_TOKENS_MAX_FILE (64u << 10)
 
-/* read: view and capture; control: start, stop and switch. */
-enum sonde_scope { SONDE_SCOPE_READ = 1, SONDE_SCOPE_CONTROL = 2 };
+/* read: view and capture; control: start, stop and switch; register: be a host of a fleet
+ * controller. */
+enum sonde_scope { SONDE_SCOPE_READ = 1, SONDE_SCOPE_CONTROL = 2, SONDE_SCOPE_REGISTER = 4 };
 
 struct sonde_tokens;
 
-/* Parses a token file: 1 to 64 tokens of min_len to 256 characters. A line without scopes has both.
+/* Parses a token file: 1 to 64 tokens of min_len to 256 characters. A line without scopes has all.
  * SONDE_INVALID_ARGUMENT: diag names the line. */
 SONDE_MUST_USE sonde_err sonde_tokens_parse(struct sonde_slice text, size_t min_len,
                                             struct sonde_tokens **tokens, struct sonde_diag *diag);

@@ -205,10 +205,11 @@ static void on_start(void *context, struct server_call *call, const ProtobufCMes
 }
 
 const struct server_method serve_method = {
-    "/sonde.v1.Profiler/Collect",
-    &sonde__v1__collect_request__descriptor,
-    on_start,
-    on_message,
-    on_sent,
-    on_end,
+    .path = "/sonde.v1.Profiler/Collect",
+    .request = &sonde__v1__collect_request__descriptor,
+    .scope = SONDE_SCOPE_READ,
+    .on_start = on_start,
+    .on_message = on_message,
+    .on_sent = on_sent,
+    .on_end = on_end,
 };

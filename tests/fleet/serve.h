@@ -7,8 +7,8 @@
 #ifndef SONDE_TESTS_FLEET_SERVE_H
 #define SONDE_TESTS_FLEET_SERVE_H
 
+#include "clients/c/server/server.h"
 #include "tests/fleet/host.h"
-#include "tests/fleet/server.h"
 
 #define SERVE_HOSTS_PER_NET 250
 #define SERVE_MAX_HOSTS     10000

@@ -108,13 +108,30 @@ static void run(struct serve *serve, struct server *server, double speed) {
     }
 }
 
+static sonde_err create_server(struct serve *serve, struct server **server,
+                               struct sonde_diag *diag) {
+    static const char *const addresses[] = {"0.0.0.0:0"};
+    const struct server_options from = {
+        .methods = &serve_method,
+        .method_count = 1,
+        .context = serve,
+        .addresses = addresses,
+        .address_count = 1,
+        .is_open = true,
+    };
+    return server_create(&from, server, diag);
+}
+
 static sonde_err simulate(const struct settings *settings, struct sonde_diag *diag) {
     struct serve serve;
+    struct server *server = NULL;
     serve_init(&serve, settings);
-    struct server *server = server_create(&serve_method, &serve);
-    sonde_err err = write_list(settings->list, serve.count, server_port(server), diag);
+    sonde_err err = create_server(&serve, &server, diag);
+    int port = err ? 0 : atoi(strrchr(server_address(server, 0), ':') + 1);
+    if (!err)
+        err = write_list(settings->list, serve.count, port, diag);
     if (!err) {
-        printf("grpc: 127.0.0.1:%d\n", server_port(server));
+        printf("grpc: 127.0.0.1:%d\n", port);
         fflush(stdout);
         run(&serve, server, settings->speed);
     }

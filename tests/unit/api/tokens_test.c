@@ -25,7 +25,16 @@ TEST(tokens_have_the_scopes_of_their_line) {
     CHECK_INT(sonde_tokens_parse(sonde_slice_of(text), MIN_LEN, &tokens, &diag), ==, SONDE_OK);
     CHECK_INT(scopes(tokens, "Bearer " READ_TOKEN), ==, SONDE_SCOPE_READ);
     CHECK_INT(scopes(tokens, "bearer " CONTROL_TOKEN), ==, SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL);
-    CHECK_INT(scopes(tokens, "Bearer " BOTH_TOKEN), ==, SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL);
+    CHECK_INT(scopes(tokens, "Bearer " BOTH_TOKEN), ==,
+              SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL | SONDE_SCOPE_REGISTER);
+    sonde_tokens_destroy(tokens);
+}
+
+TEST(a_token_to_register_can_do_nothing_else) {
+    struct sonde_tokens *tokens = NULL;
+    CHECK_INT(sonde_tokens_parse(sonde_slice_of(BOTH_TOKEN " register\n"), MIN_LEN, &tokens, &diag),
+              ==, SONDE_OK);
+    CHECK_INT(scopes(tokens, "Bearer " BOTH_TOKEN), ==, SONDE_SCOPE_REGISTER);
     sonde_tokens_destroy(tokens);
 }
 
@@ -57,8 +66,8 @@ TEST(token_file_errors_name_the_line) {
     refused("", "the token file has no tokens");
     refused("# nothing\n", "the token file has no tokens");
     refused(READ_TOKEN "\nshort\n", "token file, line 2: a token must have 16 to 256 characters");
-    refused(READ_TOKEN " write\n", "token file, line 1: a scope must be read or control");
-    refused(file_text, "token file, line 4: a scope must be read or control");
+    refused(READ_TOKEN " write\n", "token file, line 1: a scope must be read, control or register");
+    refused(file_text, "token file, line 4: a scope must be read, control or register");
 }
 
 TEST(the_caller_sets_the_minimum_length) {
