@@ -17,6 +17,7 @@
 #include "service/programs/keep_text.h"
 #include "service/programs/local_history.h"
 #include "service/programs/private_captures.h"
+#include "service/programs/registrations.h"
 #include "service/programs/serve.h"
 #include "service/programs/start_sampler.h"
 #include "service/rpc/core/server.h"
@@ -35,6 +36,8 @@ struct settings {
     struct sonde_option_list debuginfod, metric_functions;
     bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
     bool private, no_collect;
+    struct sonde_option_list controllers;
+    const char *register_name, *register_token_file, *register_ca, *register_cert, *register_key;
     char captures_dir[PRIVATE_CAPTURES_PATH];
     char grpc_beside[256]; /* the default address beside --socket */
     uint64_t workers, grace_ms, upload_mib, heap_dumps, captures, captures_mib;
@@ -112,6 +115,18 @@ static const struct sonde_option table[] = {
            "samples per second that a fleet controller may ask for (default 99)"),
     OPTION("no-collect", 0, NULL, "SONDE_NO_COLLECT", FLAG, no_collect, 0, 0,
            "refuse fleet controllers"),
+    OPTION("register", 0, "ADDR", "SONDE_REGISTER", LIST, controllers, 0, 0,
+           "register with the fleet controller at HOST:PORT, if it cannot reach this machine"),
+    OPTION("register-name", 0, "NAME", "SONDE_REGISTER_NAME", TEXT, register_name, 0, 0,
+           "name of this machine in the fleet (default: the host's name)"),
+    OPTION("register-token-file", 0, "FILE", "SONDE_REGISTER_TOKEN_FILE", TEXT,
+           register_token_file, 0, 0, "access token for the controller; it needs the scope register"),
+    OPTION("register-ca", 0, "FILE", "SONDE_REGISTER_CA", TEXT, register_ca, 0, 0,
+           "CA of the controller's certificate (PEM); enables TLS"),
+    OPTION("register-cert", 0, "FILE", "SONDE_REGISTER_CERT", TEXT, register_cert, 0, 0,
+           "client certificate for the controller (PEM)"),
+    OPTION("register-key", 0, "FILE", "SONDE_REGISTER_KEY", TEXT, register_key, 0, 0,
+           "private key of that certificate (PEM)"),
     OPTION("otlp", 0, "URL", "SONDE_OTLP", TEXT, exports.otlp.url, 0, 0,
            "send what is recorded as OTLP profiles: http[s]://HOST:4318 or grpc[s]://HOST:4317"),
     OPTION("otlp-header", 0, "LINE", "SONDE_OTLP_HEADER", LIST, exports.otlp.headers, 0, 0,
@@ -183,6 +198,7 @@ struct recorders {
     struct exporter *exporter;
     struct local_history *history; /* also feeds the exporter */
     struct collect *collect;       /* NULL = none */
+    struct registrations registrations;
 };
 
 static struct local_history *open_history(const struct settings *settings, struct engine *engine,
@@ -218,6 +234,21 @@ static void open_collect(const struct settings *settings, struct engine *engine,
         fprintf(stderr, "sonded: fleet controllers are refused: %s\n", sonde_diag_text(&diag, err));
 }
 
+/* With fleet controllers that cannot reach this machine. */
+static sonde_err start_registrations(const struct settings *settings, struct recorders *recorders,
+                                     struct sonde_diag *diag) {
+    const struct registration_options from = {
+        .name = settings->register_name,
+        .token_file = settings->register_token_file,
+        .ca_file = settings->register_ca,
+        .cert_file = settings->register_cert,
+        .key_file = settings->register_key,
+        .collect = recorders->collect,
+        .log = log_on_stderr,
+    };
+    return registrations_start(&settings->controllers, &from, &recorders->registrations, diag);
+}
+
 static sonde_err open_recorders(const struct settings *settings, struct engine *engine,
                                 struct recorders *recorders, struct sonde_diag *diag) {
     const struct sonde_option_list *names = &settings->metric_functions;
@@ -232,6 +263,8 @@ static sonde_err open_recorders(const struct settings *settings, struct engine *
         err = function_recorder_start(engine, recorders->functions, &recorders->own, diag);
     if (!err)
         open_collect(settings, engine, recorders);
+    if (!err)
+        err = start_registrations(settings, recorders, diag);
     return err;
 }
 
@@ -239,6 +272,7 @@ static sonde_err open_recorders(const struct settings *settings, struct engine *
 static void finish_recorders(struct recorders *recorders) {
     function_recorder_finish(recorders->own);
     local_history_finish(recorders->history);
+    registrations_stop(&recorders->registrations);
     collect_finish(recorders->collect);
     exit_watchdog_step("sending");
     export_stop(recorders->exporter);

@@ -8,6 +8,7 @@
 #include "api/os/secret_file.h"
 #include "clients/collect/controller/controller.h"
 #include "clients/collect/controller/report.h"
+#include "clients/collect/service/service.h"
 #include "clients/collect/status/status.h"
 
 #include <errno.h>
@@ -25,7 +26,8 @@
 #define MAX_TOKEN  4096
 
 struct settings {
-    struct sonde_option_list hosts, history;
+    struct sonde_option_list hosts, history, grpc;
+    const char *token_file, *tls_cert, *tls_key, *tls_client_ca;
     const char *spool, *name, *budget, *session, *metrics;
     const char *hosts_token_file, *hosts_ca, *hosts_cert, *hosts_key;
     const char *history_token_file, *history_ca, *history_cert, *history_key, *history_name;
@@ -56,6 +58,16 @@ static const struct sonde_option table[] = {
            "samples per hour of each service; read again when it changes"),
     OPTION("metrics", "HOST:PORT", TEXT, metrics, 0, 0,
            "serve the status of all hosts at / and Prometheus' metrics at /metrics"),
+    OPTION("grpc", "ADDR", LIST, grpc, 0, 0,
+           "serve sonde.v1.Controller, for `sonde fleet` and hosts that register: unix:PATH or "
+           "HOST:PORT; may be repeated"),
+    OPTION("token-file", "FILE", TEXT, token_file, 0, 0,
+           "tokens for it, with the scopes read, control and register; unix sockets need none"),
+    OPTION("tls-cert", "FILE", TEXT, tls_cert, 0, 0,
+           "server certificate chain (PEM); enables TLS on its HOST:PORT addresses"),
+    OPTION("tls-key", "FILE", TEXT, tls_key, 0, 0, "private key of the certificate (PEM)"),
+    OPTION("tls-client-ca", "FILE", TEXT, tls_client_ca, 0, 0,
+           "require client certificates signed by this CA (PEM)"),
     OPTION("frequency", "N", NUMBER, frequency_hz, 1, 999, "samples per second (default 19)"),
     OPTION("window-s", "N", NUMBER, window_s, 5, 300, "length of a window (default 10)"),
     OPTION("off-cpu-ms", "N", NUMBER, off_cpu_ms, 0, 1000,
@@ -104,6 +116,7 @@ struct program {
     struct discovery *discovery;
     struct deliver *deliver;
     struct status_server *status;
+    struct service *service;
     char *hosts_token, *history_token;
     struct stat budget_file;
 };
@@ -230,6 +243,21 @@ static sonde_err start_deliver(struct program *program, struct sonde_diag *diag)
     return err;
 }
 
+static sonde_err start_service(struct program *program, struct sonde_diag *diag) {
+    const struct settings *settings = program->settings;
+    const struct service_options from = {
+        .addresses = settings->grpc.items,
+        .address_count = settings->grpc.count,
+        .token_file = settings->token_file,
+        .cert_file = settings->tls_cert,
+        .key_file = settings->tls_key,
+        .client_ca_file = settings->tls_client_ca,
+    };
+    if (settings->grpc.count == 0)
+        return SONDE_OK;
+    return service_start(&from, program->controller, &program->service, diag);
+}
+
 static void on_hosts(void *context, const struct discovered_hosts *hosts) {
     struct program *program = context;
     controller_set_hosts(program->controller, hosts);
@@ -253,6 +281,8 @@ static sonde_err start(struct program *program, struct sonde_diag *diag) {
     if (!err && settings->metrics)
         err = status_start(settings->metrics, program->controller, &program->status, diag);
     if (!err)
+        err = start_service(program, diag);
+    if (!err && settings->hosts.count)
         err = discovery_start(settings->hosts.items, settings->hosts.count, on_hosts, program,
                               log_on_stderr, &program->discovery, diag);
     return err;
@@ -263,6 +293,7 @@ static void stop(struct program *program) {
     discovery_stop(program->discovery);
     if (program->controller)
         controller_stop(program->controller);
+    service_stop(program->service);
     if (program->spool)
         spool_wake(program->spool);
     if (program->controller)
@@ -281,6 +312,8 @@ static void run(struct program *program, const sigset_t *awaited) {
     int64_t line_due_s = 0;
     if (program->status)
         printf("metrics: %s/metrics\n", status_url(program->status));
+    for (size_t i = 0; program->service && service_address(program->service, i); i++)
+        printf("grpc: %s\n", service_address(program->service, i));
     puts("sonde-collect: running");
     fflush(stdout);
     while (sigtimedwait(awaited, NULL, &tick) < 0) {
@@ -305,10 +338,10 @@ static sonde_err check(const struct settings *settings, int argc, char **argv,
     if (argc > 1)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                           argv[1]);
-    if (settings->hosts.count == 0)
+    if (settings->hosts.count == 0 && settings->grpc.count == 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "--hosts is missing: a file with one host per line, dns:NAME:PORT or a "
-                          "URL; see --help");
+                          "URL; or --grpc, where hosts register; see --help");
     if (settings->history.count == 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "--history is missing: the address of sonde-history; see --help");

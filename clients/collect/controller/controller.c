@@ -109,7 +109,7 @@ void controller_ask_stacks(struct controller *controller, const uint64_t *source
 
 /* ---- What is due ---- */
 
-static void watch_pause(struct controller *controller) {
+void controller_watch_pause(struct controller *controller) {
     char reason[sizeof controller->pause_reason];
     bool is_paused = pause_is_set(controller->pause, reason, sizeof reason);
     if (is_paused == controller->is_paused)
@@ -141,7 +141,7 @@ static void watch_link(struct link *link, int64_t now_ms) {
 }
 
 static bool is_due(const struct host *host, int64_t now_ms) {
-    return !host->link && now_ms >= host->next_try_ms;
+    return !host->link && !host->is_registered && now_ms >= host->next_try_ms;
 }
 
 /* Settings go to a part of the hosts at a time. */
@@ -185,11 +185,12 @@ static void destroy_ended(struct controller *controller) {
 void controller_tick(struct controller *controller) {
     int64_t now_ms = now_monotonic_ms();
     lock(controller);
-    watch_pause(controller);
+    controller_watch_pause(controller);
     watch_breaker(controller, now_ms);
     if (budget_tune(controller->budget, now_unix_ns() / 1000000000))
         controller->settings_version++;
     visit_hosts(controller, now_ms);
+    registered_sweep(controller, now_ms);
     unlock(controller);
     destroy_ended(controller);
 }

@@ -30,7 +30,9 @@ struct host {
     size_t label_count;
     uint64_t number; /* for the breaker */
     uint32_t refs;   /* the table, and its links */
-    bool is_seen;    /* in the latest list */
+    bool is_seen;    /* in the latest list, or registered */
+    bool is_registered; /* it calls, and is not called */
+    int64_t gone_ms;    /* when a registered host's call ended */
     enum host_state state;
     struct link *link; /* NULL = there is no call */
     uint32_t failures; /* in a row */
@@ -49,13 +51,22 @@ struct host {
     size_t service_count;
 };
 
-/* One call of Collect. */
+/* How a link's call is used; its side that was not called differs. */
+struct link_transport {
+    void (*send)(void *call, const ProtobufCMessage *message);
+    void (*next)(void *call);
+    /* The link's end follows. */
+    void (*end)(void *call, sonde_err err, const char *text);
+};
+
+/* One call of Collect, or of RegisterHost. */
 struct link {
     uint32_t refs; /* the call, and each entry in the spool */
     struct controller *controller;
-    struct host *host; /* referenced */
-    struct client *client;
-    struct client_call *call; /* NULL = it has ended */
+    struct host *host;     /* referenced */
+    struct client *client; /* NULL = the host called */
+    const struct link_transport *transport;
+    void *call; /* NULL = it has ended */
     struct link *next_ended;
     bool is_sending, has_hello, is_broken;
     bool is_reading; /* a message may arrive; otherwise `outbox` is full */
@@ -106,6 +117,9 @@ void log_line(struct controller *controller, const char *format, ...)
 /* The same about one host; at most CONTROLLER_LINES a minute. */
 void log_host(struct controller *controller, const struct host *host, const char *text);
 
+/* Looks at the kill switch. */
+void controller_watch_pause(struct controller *controller);
+
 /* hosts.c */
 struct host *host_create(struct controller *controller, const struct discovered_host *from);
 void host_take(struct host *host);
@@ -113,6 +127,13 @@ void host_drop(struct host *host);
 struct host *host_find(struct controller *controller, const char *name);
 /* Takes hosts that nobody lists out of the table. */
 void hosts_sweep(struct controller *controller);
+/* Puts the host into the table, which owns it then. False when out of memory. */
+bool hosts_insert(struct controller *controller, struct host *host);
+/* Adds the windows that the host lost, by cause, in all its sessions. */
+void host_losses(const struct host *host, struct loss lost[MAX_LOSSES]);
+void losses_add(struct loss *to, const struct loss *from);
+/* Why nothing comes from the host, or "". */
+const char *host_trouble(const struct host *host);
 void loss_add(struct loss *losses, const char *cause, uint64_t count);
 
 /* link.c */
@@ -131,6 +152,9 @@ void link_retry(struct link *link);
 /* Ends the call because of this side. */
 void link_break(struct link *link, sonde_err err, const char *text);
 void link_drop(struct link *link);
+
+/* registered.c: forgets registered hosts that have been away for long. */
+void registered_sweep(struct controller *controller, int64_t now_ms);
 
 /* settings.c: the first request, and each later one that is due; NULL = nothing is. In the arena.
  * */

@@ -21,6 +21,17 @@ void loss_add(struct loss *losses, const char *cause, uint64_t count) {
     losses[MAX_LOSSES - 1].count += count; /* too many causes: they share the last */
 }
 
+void losses_add(struct loss *to, const struct loss *from) {
+    for (size_t i = 0; i < MAX_LOSSES; i++)
+        if (from[i].count > 0)
+            loss_add(to, from[i].cause, from[i].count);
+}
+
+void host_losses(const struct host *host, struct loss lost[MAX_LOSSES]) {
+    losses_add(lost, host->lost_before);
+    losses_add(lost, host->status.lost);
+}
+
 /* ---- One host ---- */
 
 static char *dup(const char *text) {
@@ -117,15 +128,10 @@ struct host *host_find(struct controller *controller, const char *name) {
 }
 
 static void forget(struct controller *controller, struct host *host) {
+    struct loss lost[MAX_LOSSES] = {{.count = 0}};
     breaker_forget(controller->breaker, host->number);
-    for (size_t i = 0; i < MAX_LOSSES; i++) {
-        if (host->lost_before[i].cause[0])
-            loss_add(controller->lost_by_gone, host->lost_before[i].cause,
-                     host->lost_before[i].count);
-        if (host->status.lost[i].cause[0])
-            loss_add(controller->lost_by_gone, host->status.lost[i].cause,
-                     host->status.lost[i].count);
-    }
+    host_losses(host, lost);
+    losses_add(controller->lost_by_gone, lost);
     if (host->link)
         link_break(host->link, SONDE_CANCELLED, "the host is no longer listed");
     host_drop(host);
@@ -142,11 +148,12 @@ void hosts_sweep(struct controller *controller) {
     controller->host_count = kept;
 }
 
-/* A call to an address that has changed ends. */
+/* A call to an address that has changed ends. A host that registered and is listed now is called. */
 static void update(struct controller *controller, struct host *host,
                    const struct discovered_host *from) {
-    bool has_moved = strcmp(host->address, from->address) != 0;
+    bool has_moved = host->is_registered || strcmp(host->address, from->address) != 0;
     host->is_seen = true;
+    host->is_registered = false;
     if (!describe(host, from))
         log_line(controller, "no memory for the description of host %s", host->name);
     if (has_moved && host->link)
@@ -164,7 +171,7 @@ static struct host **merge(struct controller *controller, const struct discovere
         return NULL;
     for (size_t i = 0; i < controller->host_count; i++) {
         hosts[i] = controller->hosts[i];
-        hosts[i]->is_seen = false;
+        hosts[i]->is_seen = hosts[i]->is_registered;
     }
     for (size_t i = 0; i < list->count; i++) {
         struct host *host = host_find(controller, list->hosts[i].name);
@@ -176,6 +183,19 @@ static struct host **merge(struct controller *controller, const struct discovere
             host->is_seen = true;
     }
     return hosts;
+}
+
+bool hosts_insert(struct controller *controller, struct host *host) {
+    struct host **hosts =
+        realloc(controller->hosts, (controller->host_count + 1) * sizeof(struct host *));
+    if (!hosts)
+        return false;
+    controller->hosts = hosts;
+    size_t at = controller->host_count++;
+    for (; at > 0 && strcmp(hosts[at - 1]->name, host->name) > 0; at--)
+        hosts[at] = hosts[at - 1];
+    hosts[at] = host;
+    return true;
 }
 
 void controller_set_hosts(struct controller *controller, const struct discovered_hosts *list) {

@@ -59,7 +59,7 @@ void link_send(struct link *link) {
     Sonde__V1__CollectRequest *request = settings_next(link, &arena);
     if (request && link->call) {
         link->is_sending = true;
-        client_call_send(link->call, &request->base);
+        link->transport->send(link->call, &request->base);
     }
     sonde_arena_finish(&arena);
 }
@@ -76,7 +76,7 @@ void link_break(struct link *link, sonde_err err, const char *text) {
     link->host->last_code = err;
     snprintf(link->host->last_error, sizeof link->host->last_error, "%s", text);
     if (link->call)
-        client_call_cancel(link->call);
+        link->transport->end(link->call, err, text);
 }
 
 /* ---- The spool ---- */
@@ -133,7 +133,7 @@ void link_retry(struct link *link) {
         return;
     link->is_reading = true;
     if (link->call)
-        client_call_next(link->call);
+        link->transport->next(link->call);
 }
 
 /* ---- What is received ---- */
@@ -255,8 +255,23 @@ static bool is_refusal(sonde_err err) {
            err == SONDE_INVALID_ARGUMENT;
 }
 
-void link_on_end(struct link *link, sonde_err err, const char *text) {
+/* The host waits for its next call. A registered one decides by itself when that is. */
+static void leave_host(struct link *link, bool is_ours, bool was_long, int64_t now_ms) {
     struct controller *controller = link->controller;
+    struct host *host = link->host;
+    host->link = NULL;
+    host->connected_unix_ns = 0;
+    host->gone_ms = now_ms;
+    host->failures = is_ours ? 0 : was_long ? 1 : host->failures + 1;
+    host->next_try_ms = now_ms + (is_ours ? 0 : backoff_ms(host->failures));
+    host->state = is_refusal(host->last_code) ? HOST_REFUSED : HOST_WAITING;
+    if (!is_ours && !host->is_registered)
+        breaker_report(controller->breaker, host->number, true, now_ms);
+    if (!is_ours && host->failures == 1 && !controller->is_stopping)
+        log_host(controller, host, host->last_error);
+}
+
+void link_on_end(struct link *link, sonde_err err, const char *text) {
     struct host *host = link->host;
     int64_t now_ms = now_monotonic_ms();
     bool was_long = link->has_hello && now_ms - link->begin_ms >= BACKOFF_RESET_S * 1000;
@@ -269,15 +284,8 @@ void link_on_end(struct link *link, sonde_err err, const char *text) {
                  err ? text : "the host has ended the call");
     }
     link->is_broken = true;
-    host->link = NULL;
-    host->connected_unix_ns = 0;
-    host->failures = is_ours ? 0 : was_long ? 1 : host->failures + 1;
-    host->next_try_ms = now_ms + (is_ours ? 0 : backoff_ms(host->failures));
-    host->state = is_refusal(host->last_code) ? HOST_REFUSED : HOST_WAITING;
-    if (!is_ours)
-        breaker_report(controller->breaker, host->number, true, now_ms);
-    if (!is_ours && host->failures == 1 && !controller->is_stopping)
-        log_host(controller, host, host->last_error);
+    if (host->link == link)
+        leave_host(link, is_ours, was_long, now_ms);
     link_drop(link);
 }
 
@@ -299,6 +307,22 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     link_on_end(link, err, sonde_diag_text(diag, err));
     unlock(controller);
 }
+
+static void send_to_host(void *call, const ProtobufCMessage *message) {
+    client_call_send(call, message);
+}
+
+static void read_from_host(void *call) {
+    client_call_next(call);
+}
+
+static void end_call(void *call, sonde_err err, const char *text) {
+    (void)err;
+    (void)text;
+    client_call_cancel(call);
+}
+
+static const struct link_transport to_host = {send_to_host, read_from_host, end_call};
 
 static void on_sent(void *context, struct client_call *call) {
     struct link *link = context;
@@ -326,6 +350,7 @@ static sonde_err connect_host(struct link *link, struct sonde_diag *diag) {
     if (err)
         return err;
     Sonde__V1__CollectRequest *request = settings_start(link, &arena);
+    link->transport = &to_host;
     link->is_sending = true;
     if (request)
         link->call = client_call_start_sending(link->client, &client_collect, &request->base, 0,

@@ -19,12 +19,6 @@ const char *host_state_name(enum host_state state) {
 
 /* ---- Sums ---- */
 
-static void add_losses(struct loss *to, const struct loss *from) {
-    for (size_t i = 0; i < MAX_LOSSES; i++)
-        if (from[i].count > 0)
-            loss_add(to, from[i].cause, from[i].count);
-}
-
 static void add_host(struct controller_report *report, const struct host *host) {
     const struct host_status *status = &host->status;
     report->hosts[host->state]++;
@@ -33,8 +27,7 @@ static void add_host(struct controller_report *report, const struct host *host) 
     report->merged_windows += status->merged_windows;
     report->lost_samples += status->lost_samples;
     report->kept_bytes += status->kept_bytes;
-    add_losses(report->lost, host->lost_before);
-    add_losses(report->lost, status->lost);
+    host_losses(host, report->lost);
 }
 
 void controller_report(struct controller *controller, struct controller_report *report) {
@@ -47,7 +40,7 @@ void controller_report(struct controller *controller, struct controller_report *
     report->samples = controller->samples;
     report->bytes = controller->bytes_received;
     report->too_large = controller->too_large;
-    add_losses(report->lost, controller->lost_by_gone);
+    losses_add(report->lost, controller->lost_by_gone);
     for (size_t i = 0; i < controller->host_count; i++)
         add_host(report, controller->hosts[i]);
     if (controller->deliver)
@@ -111,8 +104,7 @@ static void put_labels(struct sonde_buf *out, const struct host *host) {
 
 static void put_losses(struct sonde_buf *out, const struct host *host) {
     struct loss lost[MAX_LOSSES] = {{.count = 0}};
-    add_losses(lost, host->lost_before);
-    add_losses(lost, host->status.lost);
+    host_losses(host, lost);
     sonde_buf_puts(out, ", \"lost_windows\": {");
     for (size_t i = 0; i < MAX_LOSSES && lost[i].count > 0; i++) {
         sonde_buf_puts(out, i ? ", " : "");
@@ -122,8 +114,7 @@ static void put_losses(struct sonde_buf *out, const struct host *host) {
     sonde_buf_puts(out, "}");
 }
 
-/* Why nothing comes from the host, or "". */
-static const char *trouble_of(const struct host *host) {
+const char *host_trouble(const struct host *host) {
     return host->state == HOST_CONNECTED ? host->status.trouble : host->last_error;
 }
 
@@ -133,9 +124,9 @@ static void put_host(struct sonde_buf *out, const struct host *host, int64_t now
     put_text(out, "address", host->address);
     put_text(out, "source", host->origin ? host->origin : "");
     put_text(out, "state", host_state_name(host->state));
-    put_text(out, "trouble", trouble_of(host));
+    put_text(out, "trouble", host_trouble(host));
     put_number(out, "failures_in_a_row", host->failures);
-    bool is_due = !host->link && host->next_try_ms > now_ms;
+    bool is_due = !host->link && !host->is_registered && host->next_try_ms > now_ms;
     put_number(out, "next_try_s", is_due ? (uint64_t)(host->next_try_ms - now_ms) / 1000 : 0);
     put_text(out, "version", host->version);
     put_text(out, "instance", host->instance);
@@ -181,8 +172,8 @@ static void put_line(struct sonde_buf *out, const struct host *host) {
     sonde_buf_printf(out, "): %s, %" PRIu32 " processes, %" PRIu64 " windows",
                      host_state_name(host->state),
                      host->state == HOST_CONNECTED ? host->status.targets : 0, host->windows);
-    sonde_buf_puts(out, trouble_of(host)[0] ? "; " : "");
-    put_plain(out, trouble_of(host));
+    sonde_buf_puts(out, host_trouble(host)[0] ? "; " : "");
+    put_plain(out, host_trouble(host));
     sonde_buf_puts(out, "\n");
 }
 

@@ -3,6 +3,7 @@
 
 #include "api/os/secret_file.h"
 
+#include <grpc/compression.h>
 #include <grpc/grpc_security.h>
 #include <string.h>
 
@@ -51,12 +52,19 @@ static sonde_err make_credentials(const struct rpc_outgoing_options *options,
 }
 
 /* The caller repeats calls itself, so the channel does not. */
-static grpc_channel *make_channel(const char *address, grpc_channel_credentials *credentials) {
+static grpc_channel *make_channel(const struct rpc_outgoing_options *options,
+                                  grpc_channel_credentials *credentials) {
+    uint32_t keepalive_ms = options->keepalive_ms ? options->keepalive_ms : INT32_MAX;
+    uint32_t max_answer = options->max_answer ? options->max_answer : RPC_OUTGOING_MAX_ANSWER;
     const struct {
         const char *key;
         int value;
     } settings[] = {
-        {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, RPC_OUTGOING_MAX_ANSWER},
+        {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)max_answer},
+        {GRPC_ARG_KEEPALIVE_TIME_MS, (int)keepalive_ms},
+        {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
+        {GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM,
+         options->is_compressed ? GRPC_COMPRESS_GZIP : GRPC_COMPRESS_NONE},
         {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200},
         {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* also the time limit of one attempt */
         {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000},
@@ -71,7 +79,7 @@ static grpc_channel *make_channel(const char *address, grpc_channel_credentials 
                              .key = (char *)settings[i].key,
                              .value.integer = settings[i].value};
     grpc_channel_args all = {sizeof args / sizeof args[0], args};
-    return grpc_channel_create(address, credentials, &all);
+    return grpc_channel_create(options->address, credentials, &all);
 }
 
 sonde_err outgoing_channel_create(const struct rpc_outgoing_options *options,
@@ -81,7 +89,7 @@ sonde_err outgoing_channel_create(const struct rpc_outgoing_options *options,
     if (err)
         return err;
     if (credentials)
-        *channel = make_channel(options->address, credentials);
+        *channel = make_channel(options, credentials);
     if (credentials)
         grpc_channel_credentials_release(credentials);
     if (!*channel)

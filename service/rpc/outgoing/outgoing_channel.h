@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The channel of outgoing calls, and its credentials. Internal to service/rpc/outgoing. */
+ * The channel of outgoing calls, and its credentials. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_RPC_OUTGOING_OUTGOING_CHANNEL_H
 #define SONDE_SERVICE_RPC_OUTGOING_OUTGOING_CHANNEL_H
 
