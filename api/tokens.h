@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Access tokens and their scopes, from a file with lines `TOKEN`, `TOKEN read`,
- * `TOKEN read,control` or `TOKEN register`; '#' starts a comment line. Comparison takes constant time. Thread safety:
- * any thread once parsed. */
+ * `TOKEN read,control` or `TOKEN register`; '#' starts a comment line. Comparison takes constant
+ * time. Thread safety: any thread once parsed. */
 #ifndef SONDE_API_TOKENS_H
 #define SONDE_API_TOKENS_H
 

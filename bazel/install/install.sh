@@ -42,7 +42,7 @@ for lib in lib64 lib/x86_64-linux-gnu; do
     ln -sfn "$(realpath -m --relative-to="$to/$lib" "$to/lib/libsonde.so")" "$to/$lib/libsonde.so"
 done
 put 644 api/sonde.h include/sonde.h
-for proto in profiler history; do
+for proto in profiler history controller; do
     put 644 "proto/sonde/v1/$proto.proto" "share/sonde/proto/sonde/v1/$proto.proto"
 done
 for page in README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C client of sonde.v1.Profiler and sonde.v1.History. The gateway, `sonde` and sonde-collect
- * use it.
+ * The C client of sonde.v1.Profiler, sonde.v1.History and sonde.v1.Controller. The gateway, `sonde`
+ * and sonde-collect use it.
  *
  * A client owns one channel and one thread that takes events from gRPC's completion queue; clients
  * with the same client_loop share its thread. Calls
@@ -90,6 +90,8 @@ extern const struct client_method client_get_info, client_list_targets, client_w
 extern const struct client_method client_write, client_query_profile, client_query_tree,
     client_query_diff, client_query_series, client_query_top, client_list_services,
     client_list_labels, client_list_label_values, client_get_history_info;
+/* Controller. */
+extern const struct client_method client_get_fleet, client_list_hosts, client_set_paused;
 /* All methods, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;

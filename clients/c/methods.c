@@ -3,6 +3,7 @@
  * The methods of sonde.v1.Profiler and sonde.v1.History. A test compares the table with the protos.
  */
 #include "clients/c/client.h"
+#include "proto/sonde/v1/controller.pb-c.h"
 #include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
@@ -65,6 +66,13 @@ HISTORY(list_label_values, "ListLabelValues", list_label_values_request, list_la
         false);
 HISTORY(get_history_info, "GetHistoryInfo", get_history_info_request, history_info, false);
 
+#define CONTROLLER(variable, name, request, response) \
+    ROW(variable, "/sonde.v1.Controller/" name, request, response, false, false)
+
+CONTROLLER(get_fleet, "GetFleet", get_fleet_request, fleet);
+CONTROLLER(list_hosts, "ListHosts", list_hosts_request, list_hosts_response);
+CONTROLLER(set_paused, "SetPaused", set_paused_request, fleet);
+
 const struct client_method *const client_methods[] = {
     &client_get_info,
     &client_list_targets,
@@ -109,5 +117,8 @@ const struct client_method *const client_methods[] = {
     &client_list_labels,
     &client_list_label_values,
     &client_get_history_info,
+    &client_get_fleet,
+    &client_list_hosts,
+    &client_set_paused,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];

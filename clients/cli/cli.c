@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/cli.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <time.h>
 
 bool cli_options(const struct verb *verb, void *settings, bool stop_at_plain, int *argc,
                  char **argv, int *status) {
@@ -29,7 +31,27 @@ int cli_usage(const struct verb *verb, const char *format, ...) {
     return sonde_error_info(SONDE_INVALID_ARGUMENT)->exit_code;
 }
 
+static void put(FILE *out, const char *text, size_t most) {
+    for (size_t i = 0; text[i] && i < most; i++)
+        fputc((unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i], out);
+}
+
 void cli_put_name(FILE *out, const char *name) {
-    for (size_t i = 0; name[i] && i < 80; i++)
-        fputc((unsigned char)name[i] < ' ' || name[i] == 127 ? '?' : name[i], out);
+    put(out, name, 80);
+}
+
+void cli_put_text(FILE *out, const char *text) {
+    put(out, text, 1000);
+}
+
+void cli_age(char text[24], int64_t since_unix_ns) {
+    static const struct {
+        int64_t seconds;
+        const char *unit;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    int64_t age = (int64_t)time(NULL) - since_unix_ns / 1000000000;
+    size_t i = 0;
+    while (i < COUNT_OF(units) - 1 && age < 2 * units[i].seconds)
+        i++;
+    snprintf(text, 24, "%" PRId64 " %s", age > 0 ? age / units[i].seconds : 0, units[i].unit);
 }

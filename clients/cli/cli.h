@@ -8,6 +8,7 @@
 #include "api/error.h"
 #include "api/options.h"
 
+#include <stdint.h>
 #include <stdio.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
@@ -48,5 +49,10 @@ int cli_usage(const struct verb *verb, const char *format, ...)
 /* Prints at most 80 bytes of a name from a profiled process, without control characters, which
  * could change the terminal's state. */
 void cli_put_name(FILE *out, const char *name);
+/* The same with at most 1000 bytes, for sentences from elsewhere. */
+void cli_put_text(FILE *out, const char *text);
+
+/* Writes the time since a wall-clock time: "42 s", "3 min", "5 h", "12 d". */
+void cli_age(char text[24], int64_t since_unix_ns);
 
 #endif

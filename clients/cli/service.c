@@ -221,6 +221,11 @@ static sonde_err name_address(struct service *service, sonde_err err, struct son
             socket_path(service->address), owner_of(socket_path(service->address), owner));
     snprintf(why, sizeof why, "%s%.100s%s", diag && diag->text[0] ? " (" : "",
              diag ? diag->text : "", diag && diag->text[0] ? ")" : "");
+    if (service->settings.is_controller)
+        return sonde_fail(diag, err,
+                          "cannot reach sonde-collect at %.120s%s; start it with --grpc ADDR, or "
+                          "pass --controller ADDR",
+                          service->address, why);
     services_find(&service->found);
     if (service->found.count > 0)
         return sonde_fail(

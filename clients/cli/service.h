@@ -14,12 +14,14 @@
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 #include <signal.h>
+#include <stdbool.h>
 
 struct service_settings {
     const char *address, *token, *ca_file, *cert_file, *key_file;
     /* Not NULL: the caller has blocked the signals and reads them (run/supervise.h); this was the
      * mask before. */
     const sigset_t *mask;
+    bool is_controller; /* it is sonde-collect that is called, at `address` */
 };
 
 /* Option rows for every verb that calls sonded. `at` is the path from the verb's settings to a

@@ -5,101 +5,11 @@ every part is killed or away for a while."""
 import json
 import os
 import re
-import shutil
-import signal
 import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-
-stack.install()
-BIN = os.path.join(stack.PREFIX, "bin")
-HISTORY = "unix:" + os.path.join(stack.WORK, "history.sock")
-HOSTS = os.path.join(stack.WORK, "hosts.txt")
-SPOOL = os.path.join(stack.WORK, "spool")
-NAME = f"demo-{os.getpid()}"
-DEMO = os.path.join(stack.WORK, NAME)
-shutil.copy("clients/demo/demo", DEMO)
-
-
-class Program:
-    """A program of Sonde; its errors go to a file."""
-
-    def __init__(self, name, *flags, ready="grpc: "):
-        self.log = os.path.join(stack.WORK, f"{name}.log")
-        with open(self.log, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen([os.path.join(BIN, name), *flags], env=stack.environment(), stdout=subprocess.PIPE,
-                                            stderr=log, text=True)
-        line = self.process.stdout.readline()
-        assert ready in line, self.logged()
-        self.ready = line.strip()
-
-    def logged(self):
-        with open(self.log, encoding="utf-8") as log:
-            return log.read()
-
-    def kill(self):
-        self.process.kill()
-        self.process.communicate()
-
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=40)
-        return self.process.returncode
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.kill()
-
-
-def start_sonded(machine):
-    folder = os.path.join(stack.WORK, machine)
-    os.makedirs(folder, exist_ok=True)
-    return Program("sonded", "--socket", f"{folder}/guest.sock", "--grpc", f"unix:{folder}/grpc.sock", "--data-dir", f"{folder}/data",
-                   "--collect-max-hz", "199")
-
-
-def start_collect(*flags, ready="running"):
-    return Program("sonde-collect", "--hosts", HOSTS, "--history", HISTORY, "--spool", SPOOL, "--frequency", "199", "--window-s", "5",
-                   *flags, ready=ready)
-
-
-def start_history():
-    return Program("sonde-history", "--store", "sqlite:" + os.path.join(stack.WORK, "store"), "--grpc", HISTORY)
-
-
-def start_demo(machine, seconds):
-    env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"),
-           "SONDE_SOCKET": os.path.join(stack.WORK, machine, "guest.sock")}
-    return subprocess.Popen([DEMO, "-t", "1", "-s", str(seconds), "--tick"], env=env, stdout=subprocess.PIPE, text=True)
-
-
-def clock_ns(demo):
-    out, _ = demo.communicate(timeout=60)
-    return int(re.search(r"process_cpu_ns (\d+)", out).group(1))
-
-
-def write_hosts(*machines):
-    with open(HOSTS + ".new", "w", encoding="utf-8") as hosts:
-        hosts.write("# the fleet\n")
-        for machine in machines:
-            hosts.write(f"unix:{stack.WORK}/{machine}/grpc.sock name={machine} machine={machine}\n")
-    os.rename(HOSTS + ".new", HOSTS)
-
-
-def stored_ns(machine):
-    """What History has of a machine, in nanoseconds."""
-    done = subprocess.run([stack.SONDE, "history", NAME, "--merge-threads", "--format", "collapsed", "--from", "-1h", "--service",
-                           HISTORY, "--selector", f"machine = '{machine}'"], env=stack.environment(), capture_output=True, text=True,
-                          timeout=30, check=False)
-    return sum(int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()) if done.returncode == 0 else 0
-
-
-def until_stored(machine, expected_ns):
-    check.until(lambda: stored_ns(machine) >= 0.85 * expected_ns, seconds=60, what=f"the windows of {machine}")
+from tests.e2e.machines import (HISTORY, HOSTS, NAME, SPOOL, clock_ns, refused, start_collect, start_demo, start_history, start_sonded, stored_ns, until_stored, write_hosts)
 
 
 def test_two_machines_are_stored_once_although_parts_are_killed():
@@ -213,13 +123,6 @@ def test_the_status_says_what_arrives_and_why_a_host_is_missing():
         for wrong in ("9464", "host:9464", "127.0.0.1:99999", "[::1:9464"):
             check.contains(refused(*words, wrong), "the port must be a number from 0 to 65535")
         check.equal(collect.end(), 0, "status")
-
-
-def refused(*flags):
-    done = subprocess.run([os.path.join(BIN, "sonde-collect"), *flags], env=stack.environment(), capture_output=True, text=True,
-                          timeout=30, check=False)
-    assert done.returncode != 0, done.stdout
-    return done.stderr
 
 
 def test_mistakes_are_refused_with_what_to_do():

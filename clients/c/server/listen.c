@@ -115,8 +115,8 @@ static sonde_err bind_unix(struct server *server, const char *text, struct sonde
     int port = grpc_server_add_http2_port(server->core, text, plain);
     grpc_server_credentials_release(plain);
     if (port == 0)
-        return sonde_fail(diag, SONDE_IO, "cannot listen on %s; check that this user may write there",
-                          text);
+        return sonde_fail(diag, SONDE_IO,
+                          "cannot listen on %s; check that this user may write there", text);
     server->owns_socket[server->address_count] = true;
     snprintf(server->addresses[server->address_count], sizeof server->addresses[0], "%s", text);
     server->address_count++;

@@ -8,25 +8,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 struct settings {
     struct service_settings service;
     bool json, watch, all;
 };
-
-/* Writes the time since a wall-clock time: "42 s", "3 min", "5 h", "12 d". */
-static void print_age(char text[24], int64_t since_unix_ns) {
-    static const struct {
-        int64_t seconds;
-        const char *unit;
-    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
-    int64_t age = (int64_t)time(NULL) - since_unix_ns / 1000000000;
-    size_t i = 0;
-    while (i < COUNT_OF(units) - 1 && age < 2 * units[i].seconds)
-        i++;
-    snprintf(text, 24, "%" PRId64 " %s", age > 0 ? age / units[i].seconds : 0, units[i].unit);
-}
 
 #define ROW "%8s %8s %9s  %-12s %8s  "
 
@@ -43,8 +29,8 @@ static void print_target(const Sonde__V1__Target *target) {
     char pid[16], up[24], attached[24], captures[16];
     snprintf(pid, sizeof pid, "%d", target->pid);
     snprintf(captures, sizeof captures, "%u", target->captures_running);
-    print_age(up, target->start_unix_ns);
-    print_age(attached, target->attached_unix_ns);
+    cli_age(up, target->start_unix_ns);
+    cli_age(attached, target->attached_unix_ns);
     printf(ROW, pid, up, attached, sampled(target->clock), captures);
     cli_put_name(stdout, target->name);
     putchar('\n');

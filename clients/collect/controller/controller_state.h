@@ -28,9 +28,9 @@ struct host {
     char *name, *address, *tls_name, *origin;
     struct dictionary_label *labels;
     size_t label_count;
-    uint64_t number; /* for the breaker */
-    uint32_t refs;   /* the table, and its links */
-    bool is_seen;    /* in the latest list, or registered */
+    uint64_t number;    /* for the breaker */
+    uint32_t refs;      /* the table, and its links */
+    bool is_seen;       /* in the latest list, or registered */
     bool is_registered; /* it calls, and is not called */
     int64_t gone_ms;    /* when a registered host's call ended */
     enum host_state state;

@@ -56,8 +56,8 @@ static void fill_sums(Sonde__V1__Fleet *fleet, const struct controller_report *r
     fleet->spool_bytes = report->spool.bytes;
     fleet->spool_limit_bytes = report->spool.limit_bytes;
     fleet->lag_ns = report->lag_ns;
-    fleet->trouble = text(report->spool.trouble[0] ? report->spool.trouble
-                                                   : report->deliver.trouble);
+    fleet->trouble =
+        text(report->spool.trouble[0] ? report->spool.trouble : report->deliver.trouble);
 }
 
 sonde_err fleet_describe(struct controller *controller,

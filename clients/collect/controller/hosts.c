@@ -148,7 +148,8 @@ void hosts_sweep(struct controller *controller) {
     controller->host_count = kept;
 }
 
-/* A call to an address that has changed ends. A host that registered and is listed now is called. */
+/* A call to an address that has changed ends. A host that registered and is listed now is called.
+ */
 static void update(struct controller *controller, struct host *host,
                    const struct discovered_host *from) {
     bool has_moved = host->is_registered || strcmp(host->address, from->address) != 0;

@@ -49,10 +49,11 @@ static sonde_err check(const Sonde__V1__HostRegistration *registration, struct s
 /* Whether a new call of that instance may have the host. It ends an earlier one of the same. */
 static sonde_err claim(struct host *host, const char *instance, struct sonde_diag *diag) {
     if (!host->is_registered)
-        return sonde_fail(diag, SONDE_SESSION_BUSY,
-                          "host %.100s is listed in %.100s; register under another name, see sonded "
-                          "--register-name",
-                          host->name, host->origin);
+        return sonde_fail(
+            diag, SONDE_SESSION_BUSY,
+            "host %.100s is listed in %.100s; register under another name, see sonded "
+            "--register-name",
+            host->name, host->origin);
     if (!host->link)
         return SONDE_OK;
     if (strcmp(host->instance, instance) != 0)
@@ -121,8 +122,8 @@ static sonde_err start(struct controller *controller, struct server_call *call,
                         ? sonde_fail(diag, SONDE_UNAVAILABLE, "the controller is stopping")
                         : check(registration, diag);
     if (!err)
-        err = find_host(controller, registration, plain_address(server_call_peer(call)), &host,
-                        diag);
+        err =
+            find_host(controller, registration, plain_address(server_call_peer(call)), &host, diag);
     struct link *link = err ? NULL : link_create(controller, host);
     Sonde__V1__CollectRequest *first = link ? settings_start(link, &arena) : NULL;
     if (link) {

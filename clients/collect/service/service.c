@@ -53,8 +53,8 @@ static void list_hosts(void *context, struct server_call *call, const ProtobufCM
 static void set_paused(void *context, struct server_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__SetPausedRequest *request = (const void *)message;
     struct sonde_diag diag = {0};
-    sonde_err err = fleet_pause(context, request->is_paused, request->reason,
-                                server_call_peer(call), &diag);
+    sonde_err err =
+        fleet_pause(context, request->is_paused, request->reason, server_call_peer(call), &diag);
     if (!err)
         err = fleet_describe(context, reply_fleet, call);
     fail(call, err, &diag);
@@ -115,8 +115,8 @@ sonde_err service_start(const struct service_options *options, struct controller
     *started = NULL;
     if (!service)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "not enough memory");
-    sonde_err err = options->token_file ? read_tokens(options->token_file, &service->tokens, diag)
-                                        : SONDE_OK;
+    sonde_err err =
+        options->token_file ? read_tokens(options->token_file, &service->tokens, diag) : SONDE_OK;
     const struct server_options server = {
         .methods = methods,
         .method_count = sizeof methods / sizeof methods[0],

@@ -16,7 +16,7 @@ struct service_options {
     const char *token_file, *cert_file, *key_file, *client_ca_file;
 };
 
-/* The controller must outlive the service. Errors: those of server_create, and of the token file. */
+/* The controller must outlive the service. Errors: those of server_create and of the token file. */
 SONDE_MUST_USE sonde_err service_start(const struct service_options *options,
                                        struct controller *controller, struct service **service,
                                        struct sonde_diag *diag);

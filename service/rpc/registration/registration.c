@@ -115,8 +115,7 @@ static grpc_byte_buffer *pack_registration(struct registration *registration) {
 
 static void send_registration(struct registration *registration) {
     grpc_metadata token = {.key = grpc_slice_from_static_string("authorization"),
-                           .value =
-                               grpc_slice_from_copied_string(registration->authorization)};
+                           .value = grpc_slice_from_copied_string(registration->authorization)};
     grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, {.op = GRPC_OP_SEND_MESSAGE}};
     grpc_byte_buffer *bytes = pack_registration(registration);
     ops[0].data.send_initial_metadata.count = registration->authorization[0] ? 1 : 0;
@@ -193,8 +192,8 @@ static Sonde__V1__CollectRequest *unpack(grpc_byte_buffer *bytes) {
     if (!grpc_byte_buffer_reader_init(&reader, bytes))
         return NULL;
     grpc_slice all = grpc_byte_buffer_reader_readall(&reader);
-    Sonde__V1__CollectRequest *request = sonde__v1__collect_request__unpack(
-        NULL, GRPC_SLICE_LENGTH(all), GRPC_SLICE_START_PTR(all));
+    Sonde__V1__CollectRequest *request =
+        sonde__v1__collect_request__unpack(NULL, GRPC_SLICE_LENGTH(all), GRPC_SLICE_START_PTR(all));
     grpc_slice_unref(all);
     grpc_byte_buffer_reader_destroy(&reader);
     return request;
@@ -206,11 +205,9 @@ static sonde_err take_request(struct registration *registration, grpc_byte_buffe
     Sonde__V1__CollectRequest *request = unpack(bytes);
     if (!request)
         return sonde_fail(diag, SONDE_PROTOCOL, "the controller's request cannot be decoded");
-    sonde_err err =
-        registration->link
-            ? collect_receive(registration->link, request, diag)
-            : collect_open(registration->options.collect, request, wake, registration,
-                           &registration->link, diag);
+    sonde_err err = registration->link ? collect_receive(registration->link, request, diag)
+                                       : collect_open(registration->options.collect, request, wake,
+                                                      registration, &registration->link, diag);
     sonde__v1__collect_request__free_unpacked(request, NULL);
     if (err || registration->has_begun)
         return err;
@@ -352,8 +349,7 @@ static void report(struct registration *registration) {
         snprintf(details, sizeof details, "%s", registration->mistake.text);
     snprintf(text, sizeof text, "%s %s: %s; trying again",
              registration->has_begun ? "the call to" : "cannot register with",
-             registration->address,
-             details[0] ? details : "the controller has ended the call");
+             registration->address, details[0] ? details : "the controller has ended the call");
     say(registration, text);
 }
 
@@ -373,8 +369,7 @@ static void end(struct registration *registration) {
     if (registration->is_stopping)
         loop_close(registration->loop);
     else
-        loop_timer_set(registration->loop, &registration->retry,
-                       pause_ms(registration->failures));
+        loop_timer_set(registration->loop, &registration->retry, pause_ms(registration->failures));
 }
 
 /* ---- Life ---- */

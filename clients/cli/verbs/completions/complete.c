@@ -121,7 +121,8 @@ static const struct arguments {
 };
 
 static void print_arguments(const struct verb *verb, size_t plain, const char *first, bool ended) {
-    bool has_words = strcmp(verb->name, "heap") == 0 || strcmp(verb->name, "completions") == 0;
+    bool has_words = strcmp(verb->name, "heap") == 0 || strcmp(verb->name, "fleet") == 0 ||
+                     strcmp(verb->name, "completions") == 0;
     if (plain == 0 && has_words)
         print_usage_words(verb);
     if (first && strcmp(first, "diff") == 0)
