@@ -17,6 +17,7 @@ static const char *const names[] = {
     "captures-mib",
     "collect-max-hz",
     "collect-mib",
+    "controller",
     "data-dir",
     "debuginfod",
     "enable-heap-profiling",

@@ -15,7 +15,8 @@ from tests.cli import check
 
 SONDE = os.path.abspath("clients/cli/sonde")
 FOLDER = check.short_folder()
-VERBS = ("run", "record", "top", "draw", "diff", "live", "heap", "threads", "captures", "history", "symbol", "targets", "doctor")
+VERBS = ("run", "record", "top", "draw", "diff", "live", "heap", "threads", "captures", "history", "fleet", "symbol", "targets",
+         "doctor")
 
 
 def sonde(*words, **env):

@@ -2,6 +2,7 @@
  *
  * Compares the service's and the C client's tables of methods with the protos. */
 #include "clients/c/client.h"
+#include "proto/sonde/v1/controller.pb-c.h"
 #include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/server_state.h"
@@ -45,8 +46,22 @@ static void check_methods(const ProtobufCServiceDescriptor *service) {
 TEST(every_method_of_the_protos_is_in_both_tables) {
     check_methods(&sonde__v1__profiler__descriptor);
     check_methods(&sonde__v1__history__descriptor);
+}
+
+/* Hosts call RegisterHost. */
+TEST(the_client_calls_the_controllers_other_methods) {
+    const ProtobufCServiceDescriptor *service = &sonde__v1__controller__descriptor;
+    for (unsigned i = 0; i < service->n_methods; i++) {
+        const ProtobufCMethodDescriptor *method = &service->methods[i];
+        char path[128];
+        snprintf(path, sizeof path, "/%s/%s", service->name, method->name);
+        const struct client_method *theirs = called(path);
+        CHECK_INT(theirs == NULL, ==, strcmp(method->name, "RegisterHost") == 0);
+        CHECK(!theirs || (theirs->request == method->input && theirs->response == method->output));
+    }
     CHECK_INT(client_method_count, ==,
-              sonde__v1__profiler__descriptor.n_methods + sonde__v1__history__descriptor.n_methods);
+              sonde__v1__profiler__descriptor.n_methods + sonde__v1__history__descriptor.n_methods +
+                  service->n_methods - 1);
 }
 
 TEST(history_is_refused_to_callers_who_may_see_their_own_processes_only) {

@@ -178,8 +178,7 @@ static const struct sonde_options options = {
     .examples = "  sonde fleet status\n"
                 "  sonde fleet hosts --trouble\n"
                 "  sonde fleet why web-1\n"
-                "  sonde fleet pause \"database migration\"\n"
-                "  sonde fleet status --controller collect.example:20183\n",
+                "  sonde fleet pause \"database migration\"\n",
     .table = table,
     .count = COUNT_OF(table),
 };
