@@ -22,6 +22,7 @@
 
 struct selector; /* service/store/selector/selector.h */
 struct store;
+struct store_stop;
 
 /* Bounds of what is written; a batch beyond them is SONDE_INVALID_ARGUMENT (store_check). */
 #define STORE_MAX_TEXT    1024       /* bytes of a name, path, label key or label value */
@@ -111,6 +112,10 @@ struct store_batch {
     size_t frame_count;
     const struct store_total *totals;
     size_t total_count;
+    /* Once it is stopped or late, nothing more is inserted and put ends with SONDE_UNAVAILABLE, so
+     * that a sender that goes elsewhere knows when that is safe. NULL = never. An engine that only
+     * one process can write to ignores it. */
+    const struct store_stop *stop;
 };
 
 struct store_put_result {

@@ -12,11 +12,16 @@
 #include "service/rpc/history/delivery.h"
 #include "service/rpc/history/query.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define MAX_UNKNOWN 10000
 #define MAX_KNOWN   65536
 #define FORGET_S    3600 /* the store may have deleted an old stack since then */
+/* From the arrival of a message to its insert, which may take another minute. A sender that has no
+ * answer waits for two minutes before it asks another instance. */
+#define INSERT_S 45
 
 struct known_stack {
     uint64_t id;
@@ -27,6 +32,7 @@ struct writing {
     struct rpc_call *call;
     struct rpc_history *history;
     const Sonde__V1__WriteRequest *request;
+    struct store_stop stop;
     struct engine_work work;
     struct loop_message done;
     struct hash_index index;
@@ -160,6 +166,7 @@ static sonde_err store_message(struct writing *writing) {
     struct store_put_result result = {0};
     sonde_err err =
         history_delivery_read(writing->request, &writing->arena, &delivery, &writing->diag);
+    delivery.batch.stop = &writing->stop;
     if (!err)
         err = store_put(writing->history->store, &delivery.batch, &result, &writing->diag);
     if (!err)
@@ -198,6 +205,12 @@ static void on_done(struct loop_message *message) {
     rpc_call_drop(call);
 }
 
+/* The sender may ask another instance from now on. */
+static void on_gone(struct rpc_call *call) {
+    struct writing *writing = rpc_call_state(call);
+    atomic_store(&writing->stop.is_stopped, true);
+}
+
 static void on_stop(struct rpc_call *call) {
     struct sonde_diag diag = {0};
     rpc_finish(call, sonde_fail(&diag, SONDE_UNAVAILABLE, "the service is stopping"), &diag);
@@ -214,7 +227,8 @@ static void release(struct rpc_call *call) {
 }
 
 static struct writing *create(struct rpc_call *call, struct rpc_history *history) {
-    static const struct rpc_call_events events = {.on_stop = on_stop, .release = release};
+    static const struct rpc_call_events events = {
+        .on_gone = on_gone, .on_stop = on_stop, .release = release};
     struct writing *writing = calloc(1, sizeof *writing);
     struct known_stack *known = calloc(MAX_KNOWN, sizeof *known);
     if (!writing || !known) {
@@ -230,6 +244,12 @@ static struct writing *create(struct rpc_call *call, struct rpc_history *history
     history->writes++;
     rpc_call_set(call, &events, writing);
     return writing;
+}
+
+static uint64_t deadline_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return ((uint64_t)now.tv_sec + INSERT_S) * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 void rpc_history_write(struct rpc_call *call, const ProtobufCMessage *message) {
@@ -250,6 +270,7 @@ void rpc_history_write(struct rpc_call *call, const ProtobufCMessage *message) {
         return;
     }
     writing->request = (const void *)message;
+    writing->stop.deadline_ns = deadline_ns();
     rpc_call_take(call); /* dropped in on_done */
     pool_add(history->writers, &writing->work);
 }

@@ -177,6 +177,7 @@ static sonde_err put_windows(struct fleet *fleet, const struct store_batch *batc
         .rows = sonde_arena_alloc(arena, (count + 1) * sizeof *all.rows),
         .items = sonde_arena_alloc(arena, (count + 1) * sizeof *all.items),
         .count = count,
+        .stop = batch->stop,
     };
     if (!all.rows || !all.items)
         return SONDE_OUT_OF_MEMORY;
@@ -298,6 +299,7 @@ static sonde_err put_totals(struct fleet *fleet, const struct store_batch *batch
         .column_count = sizeof total_columns / sizeof total_columns[0],
         .rows = sonde_arena_alloc(arena, room * sizeof *all.rows),
         .items = sonde_arena_alloc(arena, room * sizeof *all.items),
+        .stop = batch->stop,
     };
     if (!intervals || !all.rows || !all.items)
         return SONDE_OUT_OF_MEMORY;

@@ -23,8 +23,9 @@ struct deliveries {
     struct sonde_buf condition;
     struct delivery *rows;
     size_t count;
-    const void **items; /* count of them, scratch space */
-    size_t duplicates;  /* out: existed already, or are in the batch twice */
+    const struct store_stop *stop; /* of the batch */
+    const void **items;            /* count of them, scratch space */
+    size_t duplicates;             /* out: existed already, or are in the batch twice */
 };
 
 /* Returns when all rows are stored. SONDE_UNAVAILABLE: some may be; a repetition finds them. */

@@ -10,7 +10,12 @@
  * "settle" waits until the server does not run the earlier insert any more. Otherwise that one
  * could write after we asked. The insert's query_id says which one it is; the server refuses a
  * second one with the same id. The block is the same in each repetition, so that replicas that
- * know it from each other recognize it, too; but that memory is short, and asking has no limit. */
+ * know it from each other recognize it, too; but that memory is short, and asking has no limit.
+ *
+ * Another process may store the same windows, if their sender went there. What it inserts between
+ * asking and inserting here would be there twice; so nothing is inserted for a sender that has gone
+ * or has waited for long (store_batch.stop), and senders wait longer than that
+ * (clients/collect/spool/deliver.c). */
 #include "service/store/clickhouse/put.h"
 #include "service/store/clickhouse/wire/sql.h"
 
@@ -196,7 +201,10 @@ static sonde_err attempt(struct fleet *fleet, uint32_t shard, const struct hash_
     if (!err)
         err = ask(fleet, shard, index, deliveries, existed, diag);
     size_t count = err ? 0 : missing(deliveries, shard, query_id);
-    if (count == 0)
+    if (count > 0 && store_stop_check(deliveries->stop, NULL) != SONDE_OK)
+        err = sonde_fail(diag, SONDE_UNAVAILABLE,
+                         "the store was too slow, or the sender has gone; send the windows again");
+    if (count == 0 || err)
         return err;
     struct fleet_insert insert = {
         deliveries->table, deliveries->columns, deliveries->column_count, deliveries->items, count,

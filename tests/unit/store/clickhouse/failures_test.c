@@ -85,6 +85,24 @@ static sonde_err put_one(struct store *store, struct store_put_result *result,
     return store_put(store, &batch, result, diag);
 }
 
+/* Somebody else may store the windows by then. */
+TEST(nothing_is_inserted_for_a_sender_that_has_gone_or_waited_for_long) {
+    static struct script script;
+    struct store *store = open_script(&script);
+    struct store_window window = scene_window(0);
+    struct store_stop stops[] = {{.is_stopped = true}, {.deadline_ns = 1}, {.deadline_ns = 0}};
+    for (size_t i = 0; i < 3; i++) {
+        struct store_batch batch = {.windows = &window, .window_count = 1, .stop = &stops[i]};
+        struct store_put_result result;
+        struct sonde_diag diag = {0};
+        CHECK_INT(store_put(store, &batch, &result, &diag), ==,
+                  i < 2 ? SONDE_UNAVAILABLE : SONDE_OK);
+        CHECK(i == 2 || strstr(diag.text, "send the windows again"));
+        CHECK_INT(script.insert_count, ==, i == 2);
+    }
+    store_close(store);
+}
+
 TEST(an_insert_that_was_stored_although_it_broke_off_is_not_repeated) {
     static struct script script = {.inserts = {reset}, .stores_at = 1};
     struct store *store = open_script(&script);
