@@ -65,6 +65,7 @@ HISTORY(list_labels, "ListLabels", list_labels_request, list_labels_response, fa
 HISTORY(list_label_values, "ListLabelValues", list_label_values_request, list_label_values_response,
         false);
 HISTORY(get_history_info, "GetHistoryInfo", get_history_info_request, history_info, false);
+HISTORY(renew_lease, "RenewLease", renew_lease_request, renew_lease_response, false);
 
 #define CONTROLLER(variable, name, request, response) \
     ROW(variable, "/sonde.v1.Controller/" name, request, response, false, false)
@@ -117,6 +118,7 @@ const struct client_method *const client_methods[] = {
     &client_list_labels,
     &client_list_label_values,
     &client_get_history_info,
+    &client_renew_lease,
     &client_get_fleet,
     &client_list_hosts,
     &client_set_paused,

@@ -34,6 +34,12 @@ sonde_err store_put(struct store *store, const struct store_batch *batch,
     return err ? err : store->ops->put(store, batch, result, diag);
 }
 
+sonde_err store_lease_refuse(const struct store_lease_request *wanted, struct sonde_diag *diag) {
+    return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
+                      "group \"%s\" has %d controllers already, which is the limit", wanted->group,
+                      STORE_MAX_HOLDERS);
+}
+
 void store_close(struct store *store) {
     if (store)
         store->ops->close(store);

@@ -25,14 +25,16 @@ struct store;
 struct store_stop;
 
 /* Bounds of what is written; a batch beyond them is SONDE_INVALID_ARGUMENT (store_check). */
-#define STORE_MAX_TEXT    1024       /* bytes of a name, path, label key or label value */
-#define STORE_MAX_SYMBOL  8192       /* bytes of a function's name */
-#define STORE_MAX_LABELS  64         /* of a window */
-#define STORE_MAX_THREADS 255        /* of a window */
-#define STORE_MAX_DEPTH   1024       /* frames of a stack */
-#define STORE_MAX_LINES   256        /* inlined functions of a frame */
-#define STORE_MAX_LENGTH  3600       /* seconds of a window */
-#define STORE_LAST_TIME   4102444800 /* the year 2100, in Unix seconds */
+#define STORE_MAX_TEXT       1024       /* bytes of a name, path, label key or label value */
+#define STORE_MAX_SYMBOL     8192       /* bytes of a function's name */
+#define STORE_MAX_LABELS     64         /* of a window */
+#define STORE_MAX_THREADS    255        /* of a window */
+#define STORE_MAX_DEPTH      1024       /* frames of a stack */
+#define STORE_MAX_LINES      256        /* inlined functions of a frame */
+#define STORE_MAX_LEASE_NAME 64         /* bytes of a group's or a holder's name */
+#define STORE_MAX_HOLDERS    64         /* of a group, at a time */
+#define STORE_MAX_LENGTH     3600       /* seconds of a window */
+#define STORE_LAST_TIME      4102444800 /* the year 2100, in Unix seconds */
 
 /* The events, by name. Another name is stored, too, and summed. */
 #define STORE_ON_CPU    "on-cpu"    /* nanoseconds */
@@ -209,6 +211,17 @@ struct store_info {
     char trouble[256]; /* why nothing can be stored; "" = all is well */
 };
 
+/* Who of a group is alive: fleet controllers that share hosts. A lease only says who talks to whom;
+ * that two hold the same for a moment does no harm. */
+struct store_lease_request {
+    const char *group, *holder; /* letters, digits and _.- */
+    uint32_t duration_s;        /* from now; 0 = the holder gives it up */
+};
+struct store_lease {
+    const char *holder;
+    uint32_t left_s; /* > 0 */
+};
+
 /* What an engine implements. SONDE_UNAVAILABLE = try again later, nothing was stored or the store
  * can tell a repetition; SONDE_INVALID_ARGUMENT = the batch is wrong, do not repeat it. */
 struct store_ops {
@@ -237,6 +250,10 @@ struct store_ops {
     sonde_err (*labels)(struct store *, const struct store_query *, const char *name, size_t limit,
                         struct sonde_arena *, const char ***texts, size_t *count, bool *is_cut,
                         struct sonde_diag *);
+    /* Renews or gives up a lease, and lists those of the group that live then, sorted by holder.
+     * SONDE_TOO_MANY_CAPTURES: the group is full. */
+    sonde_err (*lease)(struct store *, const struct store_lease_request *, struct sonde_arena *,
+                       struct store_lease **, size_t *count, struct sonde_diag *);
     sonde_err (*info)(struct store *, struct store_info *, struct sonde_diag *);
     /* Deletes what is too old or too much, and rebuilds rollups of finished hours. Called now and
      * then by the owner's thread. now_unix_s is a parameter for the tests. */
@@ -266,6 +283,8 @@ const char *store_clip(struct sonde_arena *arena, const char *text, size_t max);
 bool store_event_is_state(const char *event);
 /* "bytes" for mem-*, else "nanoseconds". */
 const char *store_event_unit(const char *event);
+/* SONDE_TOO_MANY_CAPTURES, for engines. */
+sonde_err store_lease_refuse(const struct store_lease_request *wanted, struct sonde_diag *diag);
 void store_close(struct store *); /* NULL is fine */
 
 #endif

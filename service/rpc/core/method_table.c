@@ -86,6 +86,7 @@ const struct rpc_method rpc_methods[] = {
     HISTORY("ListLabels", UNARY, READ, list_labels_request, rpc_list_labels),
     HISTORY("ListLabelValues", UNARY, READ, list_label_values_request, rpc_list_label_values),
     HISTORY("GetHistoryInfo", UNARY, READ, get_history_info_request, rpc_get_history_info),
+    HISTORY("RenewLease", UNARY, CONTROL, renew_lease_request, rpc_renew_lease),
     {"/" OTLP_SERVICE "/Export", RPC_UNARY, RPC_SCOPE_CONTROL, RPC_REACH_SHARED,
      &OTLP(export_profiles_service_request__descriptor), rpc_otlp_export},
     HEALTH("Check", UNARY, rpc_health_check),

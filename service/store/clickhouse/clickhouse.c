@@ -27,6 +27,7 @@ static const struct store_ops ops = {
     .totals = fleet_totals,
     .services = fleet_services,
     .labels = fleet_labels,
+    .lease = fleet_lease,
     .info = fleet_info,
     .maintain = fleet_maintain,
     .close = fleet_close,

@@ -129,6 +129,9 @@ sonde_err fleet_services(struct store *store, const struct store_query *query,
 sonde_err fleet_labels(struct store *store, const struct store_query *query, const char *name,
                        size_t limit, struct sonde_arena *arena, const char ***texts, size_t *count,
                        bool *is_cut, struct sonde_diag *diag);
+sonde_err fleet_lease(struct store *store, const struct store_lease_request *wanted,
+                      struct sonde_arena *arena, struct store_lease **live, size_t *count,
+                      struct sonde_diag *diag);
 sonde_err fleet_info(struct store *store, struct store_info *info, struct sonde_diag *diag);
 /* Bytes of one replica of each shard. */
 SONDE_MUST_USE sonde_err fleet_size(struct fleet *fleet, uint64_t *bytes, struct sonde_diag *diag);

@@ -9,6 +9,7 @@
  *     frames        raw frames: they never change
  *     symbols       names of frames; the row with the largest version counts
  *     host_totals   CPU time of the processes and threads of a host in an interval
+ *     leases        who of a group of controllers is alive; on the first shard
  *     rollup_h      sums of an hour by stack and thread; rollup_windows says which are valid */
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
@@ -34,6 +35,8 @@ static const struct table {
      "ReplacingMergeTree", "tuple()", "frame"},
     {"symbols", "frame UInt64, version UInt32, l Nested(function String, file String, line UInt32)",
      "ReplacingMergeTree", "tuple()", "frame"},
+    {"leases", "lease_group String, holder String, renewed UInt32, duration_s UInt32",
+     "ReplacingMergeTree", "tuple()", "(lease_group, holder)"},
     {"host_totals",
      "ts DateTime('UTC'), window_s UInt16, host String, source UInt64, epoch UInt32, seq UInt64, "
      "c Nested(process String, thread String, cpu_ns Int64)",
@@ -53,7 +56,7 @@ static const struct table {
 static void put_engine(struct sonde_buf *sql, const struct fleet *fleet,
                        const struct table *table) {
     static const char *const versions[][2] = {
-        {"symbols", "version"}, {"rollup_windows", "generation"}, {"", ""}};
+        {"symbols", "version"}, {"rollup_windows", "generation"}, {"leases", "renewed"}, {"", ""}};
     const char *version = "";
     for (size_t i = 0; versions[i][0][0]; i++)
         if (strcmp(versions[i][0], table->name) == 0)

@@ -30,6 +30,7 @@ struct engine {
     struct lock names_lock; /* the ids of frames by number, which never change; 0 = not read yet */
     uint64_t *frame_ids;
     size_t frame_capacity;
+    struct leases *leases; /* in memory: no other process uses this file */
 };
 
 /* A connection with a snapshot. Waits until one is free. If it cannot be opened, it has a failure,
@@ -92,6 +93,8 @@ sonde_err engine_services(struct store *, const struct store_query *, struct son
 sonde_err engine_labels(struct store *, const struct store_query *, const char *name, size_t limit,
                         struct sonde_arena *, const char ***texts, size_t *count, bool *is_cut,
                         struct sonde_diag *);
+sonde_err engine_lease(struct store *, const struct store_lease_request *, struct sonde_arena *,
+                       struct store_lease **, size_t *count, struct sonde_diag *);
 sonde_err engine_info(struct store *, struct store_info *, struct sonde_diag *);
 sonde_err engine_maintain(struct store *, int64_t now_unix_s, struct sonde_diag *);
 

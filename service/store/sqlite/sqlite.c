@@ -3,6 +3,7 @@
  * Opening and closing, the connections, and the store's state. */
 #include "service/store/sqlite/sqlite.h"
 
+#include "service/store/leases.h"
 #include "service/store/sqlite/engine.h"
 
 #include <errno.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A connection that is free, open ones first; -1 if there is none. */
@@ -69,6 +71,16 @@ static int64_t log_bytes(const struct engine *engine) {
     return stat(path, &status) == 0 ? status.st_size : 0;
 }
 
+sonde_err engine_lease(struct store *store, const struct store_lease_request *wanted,
+                       struct sonde_arena *arena, struct store_lease **live, size_t *count,
+                       struct sonde_diag *diag) {
+    struct engine *engine = (struct engine *)store;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return leases_renew(engine->leases, wanted, now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000,
+                        arena, live, count, diag);
+}
+
 sonde_err engine_info(struct store *store, struct store_info *info, struct sonde_diag *diag) {
     struct engine *engine = (struct engine *)store;
     *info = (struct store_info){.engine = "sqlite",
@@ -102,6 +114,7 @@ static void engine_close(struct store *store) {
     db_close(&engine->writer);
     numbers_finish(&engine->numbers);
     free(engine->frame_ids);
+    leases_destroy(engine->leases);
     lock_finish(&engine->write_lock);
     lock_finish(&engine->read_lock);
     lock_finish(&engine->names_lock);
@@ -121,6 +134,7 @@ static const struct store_ops operations = {
     .totals = engine_totals,
     .services = engine_services,
     .labels = engine_labels,
+    .lease = engine_lease,
     .info = engine_info,
     .maintain = engine_maintain,
     .close = engine_close,
@@ -166,6 +180,7 @@ sonde_err sqlite_store_open(const char *directory, const struct store_limits *li
     engine->base.ops = &operations;
     engine->limits = limits ? *limits : (struct store_limits){0};
     engine->lock_file = -1;
+    engine->leases = leases_create();
     lock_init(&engine->write_lock, LOCK_STORE_WRITER);
     lock_init(&engine->read_lock, LOCK_STORE_READERS);
     lock_init(&engine->names_lock, LOCK_STORE_NAMES);
@@ -177,6 +192,8 @@ sonde_err sqlite_store_open(const char *directory, const struct store_limits *li
     if (len <= 0 || (size_t)len >= sizeof engine->directory)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                          "the history's directory must have 1 to 447 bytes");
+    if (!engine->leases)
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the history");
     if (!err)
         err = make_directory(directory, diag);
     if (!err)

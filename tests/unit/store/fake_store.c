@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 void *fake_grow(void *items, size_t count, size_t item_size) {
     char *grown = realloc(items, (count + 1) * item_size);
@@ -271,6 +272,19 @@ static sonde_err info(struct store *store, struct store_info *result, struct son
     return leave(store, err);
 }
 
+static sonde_err lease(struct store *store, const struct store_lease_request *wanted,
+                       struct sonde_arena *arena, struct store_lease **live, size_t *count,
+                       struct sonde_diag *diag) {
+    struct fake_store *fake = (struct fake_store *)store;
+    struct timespec now;
+    sonde_err err = enter(store, diag);
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (!err)
+        err = leases_renew(fake->leases, wanted, now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000,
+                           arena, live, count, diag);
+    return leave(store, err);
+}
+
 static sonde_err maintain(struct store *store, int64_t now_unix_s, struct sonde_diag *diag) {
     return leave(store, enter(store, diag));
 }
@@ -283,6 +297,7 @@ static void close_store(struct store *store) {
     free(fake->stacks);
     free(fake->frames);
     free(fake->totals);
+    leases_destroy(fake->leases);
     free(fake);
 }
 
@@ -297,12 +312,14 @@ struct store *fake_store_create(void) {
         .totals = totals,
         .services = services,
         .labels = labels,
+        .lease = lease,
         .info = info,
         .maintain = maintain,
         .close = close_store,
     };
     struct fake_store *fake = fake_grow(NULL, 0, sizeof *fake);
     fake->base.ops = &ops;
+    fake->leases = leases_create();
     pthread_mutex_init(&fake->lock, NULL);
     return &fake->base;
 }

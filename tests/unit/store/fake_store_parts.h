@@ -4,6 +4,7 @@
 #ifndef SONDE_TESTS_UNIT_STORE_FAKE_STORE_PARTS_H
 #define SONDE_TESTS_UNIT_STORE_FAKE_STORE_PARTS_H
 
+#include "service/store/leases.h"
 #include "service/store/store.h"
 
 #include <pthread.h>
@@ -17,6 +18,7 @@ struct fake_store {
     struct store_frame *frames;
     struct store_total *totals;
     size_t window_count, stack_count, frame_count, total_count;
+    struct leases *leases;
     _Atomic sonde_err fail_next;
 };
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 TEST(merge_sums_by_stack_and_thread_and_reports_how_complete_it_is) {
     struct store *store = scene_open("sums", NULL);
@@ -355,6 +356,37 @@ static sonde_err merge_in(struct store *store, const char *selector, struct sond
     sonde_arena_finish(&arena);
     selector_destroy(parsed);
     return err;
+}
+
+static size_t lease(struct store *store, const char *holder, uint32_t duration_s,
+                    struct store_lease **live) {
+    static struct sonde_arena arena;
+    const struct store_lease_request wanted = {"g'roup", holder, duration_s};
+    size_t count = 0;
+    struct sonde_diag diag = {0};
+    sonde_arena_finish(&arena);
+    arena = (struct sonde_arena){0};
+    if (store->ops->lease(store, &wanted, &arena, live, &count, &diag) != SONDE_OK)
+        check_fail(__FILE__, __LINE__, "%s", diag.text);
+    return count;
+}
+
+TEST(leases_are_shared_by_all_who_use_the_store) {
+    struct store *one = scene_open("leases", NULL), *other = scene_open("leases", NULL);
+    struct store_lease *live;
+    CHECK_INT(lease(one, "b", 300, &live), ==, 1);
+    CHECK_INT(lease(other, "a", 300, &live), ==, 2);
+    CHECK_STR(live[0].holder, "a");
+    CHECK(live[0].left_s >= 298 && live[0].left_s <= 300);
+    CHECK_INT(lease(one, "b", 300, &live), ==, 2);
+    CHECK_INT(lease(other, "b", 0, &live), ==, 1);
+    CHECK_STR(live[0].holder, "a");
+    CHECK_INT(lease(one, "c", 1, &live), ==, 2);
+    for (int i = 0; i < 100 && lease(other, "d", 0, &live) == 2; i++)
+        usleep(100000);
+    CHECK_INT(lease(other, "d", 0, &live), ==, 1);
+    store_close(one);
+    store_close(other);
 }
 
 TEST(limits_of_a_query_are_named) {
