@@ -8,6 +8,7 @@
 #include "api/os/secret_file.h"
 #include "clients/collect/controller/controller.h"
 #include "clients/collect/controller/report.h"
+#include "clients/collect/group/group.h"
 #include "clients/collect/service/service.h"
 #include "clients/collect/status/status.h"
 
@@ -28,10 +29,10 @@
 struct settings {
     struct sonde_option_list hosts, history, grpc;
     const char *token_file, *tls_cert, *tls_key, *tls_client_ca;
-    const char *spool, *name, *budget, *session, *metrics;
+    const char *spool, *name, *group, *budget, *session, *metrics;
     const char *hosts_token_file, *hosts_ca, *hosts_cert, *hosts_key;
     const char *history_token_file, *history_ca, *history_cert, *history_key, *history_name;
-    uint64_t spool_mib, frequency_hz, window_s, off_cpu_ms, bytes_per_s, breaker;
+    uint64_t spool_mib, lease_s, frequency_hz, window_s, off_cpu_ms, bytes_per_s, breaker;
     double max_overhead;
     bool heap, no_totals;
 };
@@ -52,6 +53,10 @@ static const struct sonde_option table[] = {
     OPTION("spool-mib", "N", NUMBER, spool_mib, 16, 1 << 24,
            "space for them, in MiB; beyond it, hosts keep their windows (default 4096)"),
     OPTION("name", "NAME", TEXT, name, 0, 0, "of this controller (default: the host's name)"),
+    OPTION("group", "NAME", TEXT, group, 0, 0,
+           "share the hosts with all controllers of this group; their names must differ"),
+    OPTION("lease-s", "N", NUMBER, lease_s, 5, 300,
+           "how long one of them may be silent before others take its hosts (default 20)"),
     OPTION("session", "NAME", TEXT, session, 0, 0,
            "session of Collect on the hosts (default \"fleet\")"),
     OPTION("budget", "FILE", TEXT, budget, 0, 0,
@@ -117,6 +122,7 @@ struct program {
     struct deliver *deliver;
     struct status_server *status;
     struct service *service;
+    struct group *group;
     char *hosts_token, *history_token;
     struct stat budget_file;
 };
@@ -243,6 +249,34 @@ static sonde_err start_deliver(struct program *program, struct sonde_diag *diag)
     return err;
 }
 
+static void on_members(void *context, const char *const *members, size_t count) {
+    struct program *program = context;
+    controller_set_members(program->controller, members, count);
+}
+
+static sonde_err start_group(struct program *program, struct sonde_diag *diag) {
+    const struct settings *settings = program->settings;
+    const struct group_options from = {
+        .name = settings->group,
+        .own = settings->name,
+        .lease_s = (uint32_t)settings->lease_s,
+        .addresses = settings->history.items,
+        .address_count = settings->history.count,
+        .token = program->history_token,
+        .ca_file = settings->history_ca,
+        .cert_file = settings->history_cert,
+        .key_file = settings->history_key,
+        .server_name = settings->history_name,
+        .on_change = on_members,
+        .context = program,
+        .log = log_on_stderr,
+    };
+    if (!settings->group)
+        return SONDE_OK;
+    controller_share(program->controller);
+    return group_start(&from, &program->group, diag);
+}
+
 static sonde_err start_service(struct program *program, struct sonde_diag *diag) {
     const struct settings *settings = program->settings;
     const struct service_options from = {
@@ -281,6 +315,8 @@ static sonde_err start(struct program *program, struct sonde_diag *diag) {
     if (!err && settings->metrics)
         err = status_start(settings->metrics, program->controller, &program->status, diag);
     if (!err)
+        err = start_group(program, diag);
+    if (!err)
         err = start_service(program, diag);
     if (!err && settings->hosts.count)
         err = discovery_start(settings->hosts.items, settings->hosts.count, on_hosts, program,
@@ -293,6 +329,7 @@ static void stop(struct program *program) {
     discovery_stop(program->discovery);
     if (program->controller)
         controller_stop(program->controller);
+    group_stop(program->group);
     service_stop(program->service);
     if (program->spool)
         spool_wake(program->spool);
@@ -362,7 +399,8 @@ static void raise_file_limit(void) {
 
 int main(int argc, char **argv) {
     static char host[256];
-    struct settings settings = {.spool_mib = 4096, .breaker = 20, .session = "fleet"};
+    struct settings settings = {
+        .spool_mib = 4096, .lease_s = GROUP_LEASE_S, .breaker = 20, .session = "fleet"};
     struct program program = {.settings = &settings};
     struct sonde_diag diag = {0};
     sigset_t awaited;

@@ -19,10 +19,10 @@ BY_SERVICE = ("SELECT service, event, count(), sum(samples), sum(arraySum(s.valu
 class Collect:
     """sonde-collect, which may be killed and started again over its spool."""
 
-    def __init__(self, hosts, histories):
+    def __init__(self, hosts, histories, *flags):
         self.folder = check.short_folder()
         self.words = [COLLECT, "--hosts", hosts, "--spool", f"{self.folder}/spool", "--metrics", "127.0.0.1:0", "--breaker", "100",
-                      "--no-totals"]
+                      "--no-totals", *flags]
         for history in histories:
             self.words += ["--history", f"unix:{history.folder}/grpc"]
 
@@ -46,8 +46,8 @@ class Collect:
 class Fleet:
     """All parts; each can be killed. The flags are the simulator's."""
 
-    def __init__(self, hosts, **flags):
-        self.hosts, self.flags = hosts, flags
+    def __init__(self, hosts, collect_flags=(), **flags):
+        self.hosts, self.collect_flags, self.flags = hosts, collect_flags, flags
 
     def __enter__(self):
         self.simulator = Simulator(self.hosts, seed=11, **self.flags)
@@ -56,7 +56,7 @@ class Fleet:
         self.histories = [History(store=store) for _ in range(2)]
         for history in self.histories:
             history.start()
-        self.collect = Collect(self.simulator.list, self.histories)
+        self.collect = Collect(self.simulator.list, self.histories, *self.collect_flags)
         self.collect.start()
         return self
 

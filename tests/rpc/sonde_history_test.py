@@ -71,6 +71,32 @@ def test_profiler_is_not_served_and_history_is_listed():
         check.equal(_status(lambda: health(b"\x0a\x11sonde.v1.Profiler", timeout=10)), grpc.StatusCode.NOT_FOUND)
 
 
+def leases(service, holder, duration_s, group="g"):
+    return [(lease.holder, lease.left_s) for lease in service.RenewLease(group=group, holder=holder, duration_s=duration_s, timeout=10).leases]
+
+
+def test_leases_are_renewed_given_up_and_bounded():
+    with History() as history:
+        service = Service(f"unix:{history.folder}/grpc")
+        check.equal(leases(service, "b", 300), [("b", 300)], "the first")
+        check.equal([holder for holder, _ in leases(service, "a", 5)], ["a", "b"], "two")
+        check.equal(leases(service, "a", 5, group="other"), [("a", 5)], "another group")
+        check.equal([holder for holder, _ in leases(service, "a", 0)], ["b"], "one was given up")
+        for group, holder, duration_s, text in (("", "a", 5, "group"), ("g", "", 5, "holder"), ("g", "a b", 5, "holder"),
+                                                ("g", "a" * 65, 5, "holder"), ("g", "a", 4, "from 5 to 300"),
+                                                ("g", "a", 301, "from 5 to 300")):
+            try:
+                leases(service, holder, duration_s, group=group)
+                raise AssertionError(f"{(group, holder, duration_s)} was accepted")
+            except grpc.RpcError as error:
+                check.equal(error.code(), grpc.StatusCode.INVALID_ARGUMENT)
+                check.contains(error.details(), text)
+        for number in range(63):
+            leases(service, f"h{number}", 300)
+        check.equal(_status(lambda: leases(service, "more", 300)), grpc.StatusCode.RESOURCE_EXHAUSTED)
+        service.close()
+
+
 def test_a_token_needs_the_scope_of_the_method():
     folder = check.short_folder()
     with open(f"{folder}/tokens", "w", opener=lambda path, flags: os.open(path, flags, 0o600), encoding="ascii") as tokens:
@@ -79,6 +105,7 @@ def test_a_token_needs_the_scope_of_the_method():
         reader = Service(f"unix:{history.folder}/grpc", token="reading-token-0123456789")
         check.equal(_status(lambda: list(reader.Write([delivery(1)], timeout=10))), grpc.StatusCode.PERMISSION_DENIED)
         check.equal(total(reader), 0)
+        check.equal(_status(lambda: leases(reader, "a", 5)), grpc.StatusCode.PERMISSION_DENIED)
         stranger = grpc.insecure_channel(f"unix:{history.folder}/grpc").unary_unary("/sonde.v1.History/GetHistoryInfo")
         check.equal(_status(lambda: stranger(b"", timeout=10, metadata=(("authorization", "Bearer wrong"),))),
                     grpc.StatusCode.UNAUTHENTICATED)

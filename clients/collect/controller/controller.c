@@ -83,6 +83,7 @@ void controller_set_budget(struct controller *controller, struct budget *budget)
     budget_destroy(controller->budget);
     controller->budget = budget;
     controller->settings_version++;
+    sharing_apply(controller);
     log_line(controller, "audit: the budget file was read again");
     unlock(controller);
 }
@@ -141,7 +142,7 @@ static void watch_link(struct link *link, int64_t now_ms) {
 }
 
 static bool is_due(const struct host *host, int64_t now_ms) {
-    return !host->link && !host->is_registered && now_ms >= host->next_try_ms;
+    return !host->link && host->is_own && !host->is_registered && now_ms >= host->next_try_ms;
 }
 
 /* Settings go to a part of the hosts at a time. */
@@ -158,6 +159,7 @@ static void visit_hosts(struct controller *controller, int64_t now_ms) {
         if (!link)
             continue;
         watch_link(link, now_ms);
+        sharing_leave(link, now_ms);
         link_retry(link);
         if (link->settings_version != controller->settings_version &&
             sends++ < CONTROLLER_MAX_STARTS)
@@ -225,6 +227,7 @@ void controller_destroy(struct controller *controller) {
     for (size_t i = 0; i < controller->host_count; i++)
         host_drop(controller->hosts[i]);
     free(controller->hosts);
+    sharing_finish(controller);
     budget_destroy(controller->budget);
     breaker_destroy(controller->breaker);
     pause_close(controller->pause);

@@ -48,6 +48,12 @@ void controller_set_deliver(struct controller *controller, struct deliver *deliv
 /* The hosts of all sources; replaces the list before. */
 void controller_set_hosts(struct controller *controller, const struct discovered_hosts *hosts);
 
+/* Several controllers share the hosts: from now on this one calls only its own, which it knows
+ * after controller_set_members. options.name is its name among them. */
+void controller_share(struct controller *controller);
+/* The group's members, sorted. */
+void controller_set_members(struct controller *controller, const char *const *names, size_t count);
+
 /* Another budget file; takes it. */
 void controller_set_budget(struct controller *controller, struct budget *budget);
 /* What deliver_options.on_unknown reports. */

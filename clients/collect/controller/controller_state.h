@@ -14,7 +14,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#define MAX_RESEND_STACKS 10000
+#define MAX_RESEND_STACKS    10000
+#define CONTROLLER_SPREAD_MS 10000u /* new hosts are first tried within this time */
 
 /* What a host's last CollectStatus said. */
 struct host_status {
@@ -32,6 +33,7 @@ struct host {
     uint32_t refs;      /* the table, and its links */
     bool is_seen;       /* in the latest list, or registered */
     bool is_registered; /* it calls, and is not called */
+    bool is_own;        /* this controller's, if several share the hosts */
     int64_t gone_ms;    /* when a registered host's call ended */
     enum host_state state;
     struct link *link; /* NULL = there is no call */
@@ -71,8 +73,9 @@ struct link {
     bool is_sending, has_hello, is_broken;
     bool is_reading; /* a message may arrive; otherwise `outbox` is full */
     struct decoder decoder;
-    struct decoded_entry *outbox; /* entries that the spool did not take yet */
-    uint64_t durable_seq, acked_seq;
+    struct decoded_entry *outbox;               /* entries that the spool did not take yet */
+    uint64_t given_seq, durable_seq, acked_seq; /* given: to the spool */
+    int64_t leave_ms;          /* since when the host is another's; 0 = it is not */
     uint64_t settings_version; /* that the host has */
     uint64_t *resend;
     size_t resend_count;
@@ -94,6 +97,9 @@ struct controller {
     uint32_t line_count; /* about single hosts, in the minute that began at lines_ms */
     int64_t lines_ms;
     bool is_paused, was_open, is_stopping;
+    bool is_sharing;
+    char **members; /* of the group, sorted */
+    size_t member_count;
     char pause_reason[256];
     uint64_t settings_version;
     int64_t start_unix_ns;
@@ -152,6 +158,15 @@ void link_retry(struct link *link);
 /* Ends the call because of this side. */
 void link_break(struct link *link, sonde_err err, const char *text);
 void link_drop(struct link *link);
+
+/* sharing.c: decides which hosts are this controller's: all, one. */
+void sharing_apply(struct controller *controller);
+void sharing_apply_host(struct controller *controller, struct host *host);
+/* Whose host it is; "" = not known yet. */
+const char *sharing_owner(const struct controller *controller, const struct host *host);
+/* Ends the call to a host that is another's, when nothing of it is under way. */
+void sharing_leave(struct link *link, int64_t now_ms);
+void sharing_finish(struct controller *controller);
 
 /* registered.c: forgets registered hosts that have been away for long. */
 void registered_sweep(struct controller *controller, int64_t now_ms);

@@ -42,6 +42,7 @@ static void fill_sums(Sonde__V1__Fleet *fleet, const struct controller_report *r
     fleet->hosts_connecting = (uint32_t)report->hosts[HOST_CONNECTING];
     fleet->hosts_waiting = (uint32_t)report->hosts[HOST_WAITING];
     fleet->hosts_refused = (uint32_t)report->hosts[HOST_REFUSED];
+    fleet->hosts_elsewhere = (uint32_t)report->hosts[HOST_ELSEWHERE];
     fleet->targets = report->targets;
     fleet->is_paused = report->is_paused;
     fleet->is_breaker_open = report->is_breaker_open;
@@ -77,6 +78,8 @@ sonde_err fleet_describe(struct controller *controller,
     fleet.controller = text(controller->options.name);
     fleet.start_unix_ns = controller->start_unix_ns;
     fleet.pause_reason = text(controller->pause_reason);
+    fleet.members = controller->members;
+    fleet.n_members = controller->member_count;
     fleet.budgets = budget_report(controller->budget, &fleet.n_budgets);
     if (is_good)
         take(context, &fleet);
@@ -107,6 +110,7 @@ static void fill_host(Sonde__V1__FleetHost *to, const struct host *host, int64_t
         [HOST_CONNECTING] = SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_CONNECTING,
         [HOST_CONNECTED] = SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_CONNECTED,
         [HOST_REFUSED] = SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_REFUSED,
+        [HOST_ELSEWHERE] = SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_ELSEWHERE,
     };
     bool is_due = !host->link && !host->is_registered && host->next_try_ms > now_ms;
     to->name = text(host->name);
@@ -132,8 +136,8 @@ static void fill_host(Sonde__V1__FleetHost *to, const struct host *host, int64_t
     to->n_services = host->service_count;
 }
 
-static bool add_host(struct sonde_arena *arena, const struct host *host, int64_t now_ms,
-                     Sonde__V1__ListHostsResponse *list) {
+static bool add_host(struct sonde_arena *arena, const struct controller *controller,
+                     const struct host *host, int64_t now_ms, Sonde__V1__ListHostsResponse *list) {
     struct loss lost[MAX_LOSSES] = {{.count = 0}};
     Sonde__V1__FleetHost *to = sonde_arena_alloc(arena, sizeof *to);
     if (!to)
@@ -141,6 +145,7 @@ static bool add_host(struct sonde_arena *arena, const struct host *host, int64_t
     sonde__v1__fleet_host__init(to);
     fill_host(to, host, now_ms);
     host_losses(host, lost);
+    to->controller = text(sharing_owner(controller, host));
     list->hosts[list->n_hosts++] = to;
     return put_labels(arena, host, to) &&
            put_losses(arena, lost, &to->lost_windows, &to->n_lost_windows);
@@ -149,7 +154,9 @@ static bool add_host(struct sonde_arena *arena, const struct host *host, int64_t
 static bool is_wanted(const struct host *host, const char *name, bool only_in_trouble) {
     if (name[0] && strcmp(host->name, name) != 0)
         return false;
-    return !only_in_trouble || host->state != HOST_CONNECTED || host->status.trouble[0];
+    bool is_well = host->state == HOST_ELSEWHERE ||
+                   (host->state == HOST_CONNECTED && !host->status.trouble[0]);
+    return !only_in_trouble || !is_well;
 }
 
 static sonde_err list_hosts(struct controller *controller, const char *name, bool only_in_trouble,
@@ -159,7 +166,7 @@ static sonde_err list_hosts(struct controller *controller, const char *name, boo
     bool is_good = list->hosts != NULL;
     for (size_t i = 0; i < controller->host_count && is_good; i++)
         if (is_wanted(controller->hosts[i], name, only_in_trouble))
-            is_good = add_host(arena, controller->hosts[i], now_ms, list);
+            is_good = add_host(arena, controller, controller->hosts[i], now_ms, list);
     return is_good ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SPREAD_MS 10000u /* new hosts are first tried within this time */
-
 void loss_add(struct loss *losses, const char *cause, uint64_t count) {
     for (size_t i = 0; i < MAX_LOSSES; i++) {
         if (losses[i].cause[0] && strcmp(losses[i].cause, cause) != 0)
@@ -103,9 +101,10 @@ struct host *host_create(struct controller *controller, const struct discovered_
     if (!host)
         return NULL;
     host->refs = 1;
+    host->is_own = !controller->is_sharing;
     host->number = ++controller->next_number;
     host->name = strdup(from->name);
-    host->next_try_ms = now_monotonic_ms() + backoff_jitter_ms(FIRST_SPREAD_MS);
+    host->next_try_ms = now_monotonic_ms() + backoff_jitter_ms(CONTROLLER_SPREAD_MS);
     if (host->name && describe(host, from))
         return host;
     host_drop(host);
@@ -210,6 +209,7 @@ void controller_set_hosts(struct controller *controller, const struct discovered
         controller->host_count = count;
         qsort(hosts, count, sizeof *hosts, by_name);
         hosts_sweep(controller);
+        sharing_apply(controller);
         log_line(controller, "audit: hosts: %zu are listed, %zu were before", list->count, before);
     } else {
         log_line(controller, "no memory for a new list of hosts; the old one stays in use");

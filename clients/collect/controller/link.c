@@ -110,8 +110,10 @@ static bool store_entry(struct link *link, const struct decoded_entry *from) {
         return false;
     *entry = (struct in_spool){link, from->last_seq};
     link->refs++;
-    if (spool_add(link->controller->options.spool, &bytes, on_durable, entry, NULL) == SONDE_OK)
+    if (spool_add(link->controller->options.spool, &bytes, on_durable, entry, NULL) == SONDE_OK) {
+        link->given_seq = from->last_seq;
         return true;
+    }
     link->refs--;
     free(entry);
     return false;
@@ -129,7 +131,7 @@ static bool empty_outbox(struct link *link) {
 }
 
 void link_retry(struct link *link) {
-    if (link->is_reading || link->is_broken || !empty_outbox(link))
+    if (link->is_reading || link->is_broken || !empty_outbox(link) || link->leave_ms)
         return;
     link->is_reading = true;
     if (link->call)
@@ -242,7 +244,7 @@ bool link_read(struct link *link, const Sonde__V1__CollectResponse *response) {
     if (err)
         link_break(link, err, sonde_diag_text(&diag, err));
     link_send(link);
-    link->is_reading = is_empty || link->is_broken;
+    link->is_reading = (is_empty && !link->leave_ms) || link->is_broken;
     return link->is_reading;
 }
 
@@ -264,10 +266,12 @@ static void leave_host(struct link *link, bool is_ours, bool was_long, int64_t n
     host->gone_ms = now_ms;
     host->failures = is_ours ? 0 : was_long ? 1 : host->failures + 1;
     host->next_try_ms = now_ms + (is_ours ? 0 : backoff_ms(host->failures));
-    host->state = is_refusal(host->last_code) ? HOST_REFUSED : HOST_WAITING;
+    host->state = !host->is_own                 ? HOST_ELSEWHERE
+                  : is_refusal(host->last_code) ? HOST_REFUSED
+                                                : HOST_WAITING;
     if (!is_ours && !host->is_registered)
         breaker_report(controller->breaker, host->number, true, now_ms);
-    if (!is_ours && host->failures == 1 && !controller->is_stopping)
+    if (!is_ours && host->is_own && host->failures == 1 && !controller->is_stopping)
         log_host(controller, host, host->last_error);
 }
 

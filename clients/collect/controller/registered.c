@@ -83,8 +83,19 @@ static sonde_err add_host(struct controller *controller, const char *name, const
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for another host");
     }
     host->is_seen = host->is_registered = true;
+    sharing_apply_host(controller, host);
     *added = host;
     return SONDE_OK;
+}
+
+/* Of several controllers, one takes the host: it registers with each of them. */
+static sonde_err check_owner(struct controller *controller, const struct host *host,
+                             struct sonde_diag *diag) {
+    if (host->is_own)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_UNAVAILABLE,
+                      "controller %.64s has this host; register with each controller of the group",
+                      sharing_owner(controller, host));
 }
 
 /* "10.0.0.7:4711" of gRPC's "ipv4:10.0.0.7:4711" */
@@ -97,8 +108,13 @@ static sonde_err find_host(struct controller *controller,
                            const Sonde__V1__HostRegistration *registration, const char *address,
                            struct host **found, struct sonde_diag *diag) {
     struct host *host = host_find(controller, registration->name);
-    sonde_err err = host ? claim(host, registration->instance, diag)
-                         : add_host(controller, registration->name, address, &host, diag);
+    bool is_known = host != NULL;
+    sonde_err err =
+        is_known ? SONDE_OK : add_host(controller, registration->name, address, &host, diag);
+    if (!err)
+        err = check_owner(controller, host, diag);
+    if (!err && is_known)
+        err = claim(host, registration->instance, diag);
     char *copy = err ? NULL : strdup(address);
     if (!err && !copy)
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for a call");

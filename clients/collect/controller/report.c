@@ -9,10 +9,9 @@
 
 const char *host_state_name(enum host_state state) {
     static const char *const names[HOST_STATES] = {
-        [HOST_WAITING] = "waiting",
-        [HOST_CONNECTING] = "connecting",
-        [HOST_CONNECTED] = "connected",
-        [HOST_REFUSED] = "refused",
+        [HOST_WAITING] = "waiting",     [HOST_CONNECTING] = "connecting",
+        [HOST_CONNECTED] = "connected", [HOST_REFUSED] = "refused",
+        [HOST_ELSEWHERE] = "elsewhere",
     };
     return names[state];
 }
@@ -24,10 +23,12 @@ static void add_host(struct controller_report *report, const struct host *host) 
     report->hosts[host->state]++;
     if (host->state == HOST_CONNECTED)
         report->targets += status->targets;
+    host_losses(host, report->lost);
+    if (host->state == HOST_ELSEWHERE)
+        return; /* what it said last is old */
     report->merged_windows += status->merged_windows;
     report->lost_samples += status->lost_samples;
     report->kept_bytes += status->kept_bytes;
-    host_losses(host, report->lost);
 }
 
 void controller_report(struct controller *controller, struct controller_report *report) {
@@ -65,7 +66,7 @@ void controller_line(struct controller *controller, char *text, size_t size) {
     const char *trouble = report.spool.trouble[0] ? report.spool.trouble : report.deliver.trouble;
     size_t hosts = 0;
     for (size_t i = 0; i < HOST_STATES; i++)
-        hosts += report.hosts[i];
+        hosts += i == HOST_ELSEWHERE ? 0 : report.hosts[i];
     snprintf(text, size,
              "%zu of %zu hosts are connected%s, %zu refuse; windows: %" PRIu64 " received, %" PRIu64
              " stored, %" PRIu64 " twice, %" PRIu64 " lost; spool: %" PRIu64 " KiB, %" PRId64
@@ -115,15 +116,19 @@ static void put_losses(struct sonde_buf *out, const struct host *host) {
 }
 
 const char *host_trouble(const struct host *host) {
-    return host->state == HOST_CONNECTED ? host->status.trouble : host->last_error;
+    return host->state == HOST_CONNECTED   ? host->status.trouble
+           : host->state == HOST_ELSEWHERE ? ""
+                                           : host->last_error;
 }
 
-static void put_host(struct sonde_buf *out, const struct host *host, int64_t now_ms) {
+static void put_host(struct sonde_buf *out, const struct controller *controller,
+                     const struct host *host, int64_t now_ms) {
     sonde_buf_puts(out, "{\"name\": ");
     sonde_json_string(out, slice(host->name));
     put_text(out, "address", host->address);
     put_text(out, "source", host->origin ? host->origin : "");
     put_text(out, "state", host_state_name(host->state));
+    put_text(out, "controller", sharing_owner(controller, host));
     put_text(out, "trouble", host_trouble(host));
     put_number(out, "failures_in_a_row", host->failures);
     bool is_due = !host->link && !host->is_registered && host->next_try_ms > now_ms;
@@ -152,7 +157,7 @@ void controller_hosts_json(struct controller *controller, const char *name, stru
         if (name && strcmp(controller->hosts[i]->name, name) != 0)
             continue;
         sonde_buf_puts(out, is_first ? "\n" : ",\n");
-        put_host(out, controller->hosts[i], now_ms);
+        put_host(out, controller, controller->hosts[i], now_ms);
         is_first = false;
     }
     unlock(controller);
@@ -178,7 +183,8 @@ static void put_line(struct sonde_buf *out, const struct host *host) {
 }
 
 static bool is_well(const struct host *host) {
-    return host->state == HOST_CONNECTED && !host->status.trouble[0];
+    return host->state == HOST_ELSEWHERE ||
+           (host->state == HOST_CONNECTED && !host->status.trouble[0]);
 }
 
 void controller_hosts_text(struct controller *controller, struct sonde_buf *out) {

@@ -16,8 +16,16 @@ struct loss {
     uint64_t count;
 };
 
-/* WAITING: for the next try, or for the breaker. REFUSED: the host said no, and is asked again. */
-enum host_state { HOST_WAITING, HOST_CONNECTING, HOST_CONNECTED, HOST_REFUSED, HOST_STATES };
+/* WAITING: for the next try, or for the breaker. REFUSED: the host said no, and is asked again.
+ * ELSEWHERE: another controller of the group has it. */
+enum host_state {
+    HOST_WAITING,
+    HOST_CONNECTING,
+    HOST_CONNECTED,
+    HOST_REFUSED,
+    HOST_ELSEWHERE,
+    HOST_STATES
+};
 
 const char *host_state_name(enum host_state state);
 

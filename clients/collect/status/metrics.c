@@ -46,7 +46,8 @@ static void put_lost(struct sonde_buf *out, const struct controller_report *repo
 
 static void put_hosts(struct sonde_buf *out, const struct controller_report *report) {
     put_head(out, "sonde_collect_hosts", "gauge",
-             "Hosts by state: waiting for the next try, connecting, connected, refused.");
+             "Hosts by state: waiting for the next try, connecting, connected, refused, elsewhere "
+             "(another controller has them).");
     for (size_t i = 0; i < HOST_STATES; i++)
         sonde_buf_printf(out, "sonde_collect_hosts{state=\"%s\"} %zu\n", host_state_name(i),
                          report->hosts[i]);

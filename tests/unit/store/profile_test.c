@@ -53,7 +53,7 @@ static struct store_window window(const char *service, const char *event, uint64
 }
 
 static void put(struct store *store, const struct store_window *windows, size_t count) {
-    struct store_batch batch = {windows, count, stacks, 3, frames, 4, NULL, 0};
+    struct store_batch batch = {windows, count, stacks, 3, frames, 4, NULL, 0, NULL};
     struct store_put_result result;
     CHECK_INT(store_put(store, &batch, &result, NULL), ==, SONDE_OK);
     CHECK_INT(result.stored, ==, count);

@@ -8,7 +8,8 @@
 #define MIB 1048576.0
 
 const char *fleet_state_name(Sonde__V1__FleetHostState state) {
-    static const char *const names[] = {"waiting", "connecting", "connected", "refused"};
+    static const char *const names[] = {"waiting", "connecting", "connected", "refused",
+                                        "elsewhere"};
     return (unsigned)state < COUNT_OF(names) ? names[state] : "unknown";
 }
 
@@ -44,7 +45,15 @@ static void print_hosts_line(const Sonde__V1__Fleet *fleet) {
         printf(", %u waiting", fleet->hosts_waiting);
     if (fleet->hosts_refused)
         printf(", %u refuse", fleet->hosts_refused);
+    if (fleet->hosts_elsewhere)
+        printf("; other controllers have %u more", fleet->hosts_elsewhere);
     printf("\nprocesses  %" PRIu64 " are recorded\n", fleet->targets);
+    for (size_t i = 0; i < fleet->n_members; i++) {
+        fputs(i ? " " : "group      ", stdout);
+        cli_put_name(stdout, fleet->members[i]);
+    }
+    if (fleet->n_members)
+        putchar('\n');
 }
 
 static void print_windows(const Sonde__V1__Fleet *fleet) {
@@ -107,6 +116,10 @@ static void print_host(const Sonde__V1__FleetHost *host) {
     fputs(" (", stdout);
     cli_put_name(stdout, host->address);
     putchar(')');
+    if (host->state == SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_ELSEWHERE) {
+        fputs(": see controller ", stdout);
+        cli_put_name(stdout, host->controller);
+    }
     if (host->trouble[0]) {
         fputs(": ", stdout);
         cli_put_text(stdout, host->trouble);

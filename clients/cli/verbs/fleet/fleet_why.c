@@ -131,6 +131,14 @@ static void print_state(const Sonde__V1__FleetHost *host) {
 }
 
 void fleet_print_why(const Sonde__V1__FleetHost *host, const Sonde__V1__Fleet *fleet) {
+    if (host->state == SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_ELSEWHERE) {
+        cli_put_name(stdout, host->name);
+        fputs(host->controller[0] ? " belongs to controller " : " waits until the group is known",
+              stdout);
+        cli_put_name(stdout, host->controller);
+        puts(host->controller[0] ? ": ask that one." : ": History must answer first.");
+        return;
+    }
     print_connection(host);
     print_trouble(host);
     print_next_try(host, fleet);
