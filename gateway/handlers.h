@@ -55,6 +55,7 @@ void handle_history_profile(const struct request_context *context);
 void handle_history_diff(const struct request_context *context);
 void handle_history_series(const struct request_context *context);
 void handle_history_top(const struct request_context *context);
+void handle_history_function(const struct request_context *context);
 void handle_history_services(const struct request_context *context);
 void handle_history_labels(const struct request_context *context);
 void handle_history_label(const struct request_context *context);

@@ -88,8 +88,9 @@ extern const struct client_method client_get_info, client_list_targets, client_w
     client_collect; /* sends requests, which are independent of the answers */
 /* History; Write sends requests. */
 extern const struct client_method client_write, client_query_profile, client_query_tree,
-    client_query_diff, client_query_series, client_query_top, client_list_services,
-    client_list_labels, client_list_label_values, client_get_history_info, client_renew_lease;
+    client_query_diff, client_query_series, client_query_top, client_query_function,
+    client_list_services, client_list_labels, client_list_label_values, client_get_history_info,
+    client_renew_lease;
 /* Controller. */
 extern const struct client_method client_get_fleet, client_list_hosts, client_set_paused;
 /* All methods, for tables and tests. */

@@ -60,6 +60,7 @@ HISTORY(query_tree, "QueryTree", query_tree_request, tree, true);
 HISTORY(query_diff, "QueryDiff", query_diff_request, capture_event, true);
 HISTORY(query_series, "QuerySeries", query_series_request, query_series_response, false);
 HISTORY(query_top, "QueryTop", query_top_request, query_top_response, false);
+HISTORY(query_function, "QueryFunction", query_function_request, query_function_response, false);
 HISTORY(list_services, "ListServices", list_services_request, list_services_response, false);
 HISTORY(list_labels, "ListLabels", list_labels_request, list_labels_response, false);
 HISTORY(list_label_values, "ListLabelValues", list_label_values_request, list_label_values_response,
@@ -114,6 +115,7 @@ const struct client_method *const client_methods[] = {
     &client_query_diff,
     &client_query_series,
     &client_query_top,
+    &client_query_function,
     &client_list_services,
     &client_list_labels,
     &client_list_label_values,

@@ -2,6 +2,7 @@
 """Continuous recording by a real sonded: its sums are the process's CPU time, its shares are those of a capture that runs at the
 same time, and neither kill -9 nor a restart loses or doubles what was stored."""
 
+import json
 import os
 import re
 import shutil
@@ -105,7 +106,30 @@ def test_what_is_recorded_is_right_and_stays():
     check.near(total("second") / used, 1, 0.15, "the second run's recorded share of its CPU time")
     check.equal(total("first"), before, "the first run after two restarts")
     check.contains(service.log(), f"SONDE_LABELS of {NAME}")
+    check_questions(total())
     service.end(signal.SIGTERM)
+
+
+def check_questions(everything):
+    """Which services spend time in a function, and what changed between two values of a label."""
+    out, _ = stack.sonde("history", "--function", "compress_*", "--from", "-1h", "--json", "--service", GRPC)
+    (use,) = json.loads(out)["services"]
+    check.equal(use["service"], NAME, "the service")
+    check.equal(int(use["serviceTotal"]), everything, "the time of the service")
+    check.near(int(use["total"]) / everything, SHARES["compress_block"], 0.1, "the function's share")
+    check.equal(use["self"], use["total"], "a function that calls nothing")
+    check.contains(stack.sonde("history", "--function", "compress_*", "--service", GRPC)[0], NAME)
+    check.equal(stack.sonde("history", "--function", "nothing", "--service", GRPC)[0], "no service has it on a stack in this time\n")
+    words = ("diff", NAME, "--selector", "run = 'second'", "--base-selector", "run = 'first'", "--service", GRPC)
+    out, err = stack.sonde(*words)
+    for name in SHARES:
+        check.contains(out, name)
+    check.contains(err, "complete: ")
+    check.contains(out, f"Base: {NAME}, run = 'first', ")
+    check.contains(out, f"New: {NAME}, run = 'second', ")
+    same, _ = stack.sonde(*words[:3], "run = 'first'", *words[4:])
+    check.contains(same, "no difference")
+    stack.sonde("diff", NAME, "--from", "-1h", "--service", GRPC, status=2)
 
 
 check.main(globals())

@@ -146,6 +146,11 @@ class History:
         return self.m.QueryTopResponse(functions=[self.m.TopFunction(**{"name": self.echo(request), "self": 5, "total": 9})], total=9,
                                        unit="nanoseconds")
 
+    def QueryFunction(self, request, context):
+        self.check(request.selection, context)
+        return self.m.QueryFunctionResponse(services=[self.m.FunctionUse(service=self.echo(request), self=5, total=9,
+                                                                         service_total=20)], unit="nanoseconds", omitted=3)
+
     def echo(self, request):
         """The request on one line, without the quotes of JSON; those of its texts are single ones."""
         text = json_format.MessageToJson(request, indent=0, preserving_proto_field_name=True, ensure_ascii=False)
@@ -178,6 +183,7 @@ class History:
 METHODS = {  # name: (request, streams)
     "QueryProfile": ("QueryProfileRequest", True), "QueryDiff": ("QueryDiffRequest", True),
     "QuerySeries": ("QuerySeriesRequest", False), "QueryTop": ("QueryTopRequest", False), "QueryTree": ("QueryTreeRequest", True),
+    "QueryFunction": ("QueryFunctionRequest", False),
     "ListServices": ("ListServicesRequest", False), "ListLabels": ("ListLabelsRequest", False),
     "ListLabelValues": ("ListLabelValuesRequest", False), "GetHistoryInfo": ("GetHistoryInfoRequest", False),
 }

@@ -226,6 +226,29 @@ TEST(query_diff_compares_rates_and_not_sums) {
     history_setup_end(&scene);
 }
 
+/* Three processes of one version, and one of the other, in the same ten seconds. */
+TEST(query_diff_of_two_selectors_compares_processes) {
+    Sonde__V1__Selection base = SONDE__V1__SELECTION__INIT, now = SONDE__V1__SELECTION__INIT;
+    history_setup_begin(&scene, true);
+    struct recording *recording = recording_create();
+    for (uint32_t i = 0; i < 3; i++) {
+        recording_window(recording,
+                         &(struct recorded){.begin_unix_s = 3600, .pid = i + 1, .pod = "old"});
+        recording_row(recording, "main;same", "io", 1000);
+        recording_row(recording, "main;less", "io", 300);
+    }
+    recording_window(recording, &(struct recorded){.begin_unix_s = 3600, .pid = 4, .pod = "new"});
+    recording_row(recording, "main;same", "io", 1000);
+    recording_row(recording, "main;less", "io", 100);
+    store_and_destroy(recording);
+    base.selector = "pod = 'old'";
+    now.selector = "pod = 'new'";
+    const char *text = diff(&base, &now, false);
+    CHECK(strstr(text, "same") == NULL);
+    CHECK(strstr(text, "main;less -200\n") != NULL);
+    history_setup_end(&scene);
+}
+
 TEST(query_diff_does_not_scale_states) {
     Sonde__V1__Selection base = SONDE__V1__SELECTION__INIT, now = SONDE__V1__SELECTION__INIT;
     history_setup_begin(&scene, true);

@@ -18,7 +18,7 @@
 struct settings {
     struct service_settings service;
     const char *output, *format, *title, *type;
-    const char *from, *until, *base_from, *base_until, *event, *selector;
+    const char *from, *until, *base_from, *base_until, *base_selector, *event, *selector;
     bool growth_only, normalize;
     struct cli_threads threads;
 };
@@ -131,15 +131,18 @@ static int diff_profiles(int argc, char **argv, const struct settings *settings,
 
 /* ---- Ranges of the history ---- */
 
-/* The base is as long as the other range unless --base-until is there. */
+/* The base is as long as the other range unless --base-until is there. With --base-selector alone,
+ * it is the same range. */
 static sonde_err read_ranges(const struct settings *settings, struct history_range *base,
                              struct history_range *range, struct sonde_diag *diag) {
     int64_t now_ns = history_now_ns();
     sonde_err err =
         history_read_range("from", settings->from, "until", settings->until, now_ns, range, diag);
-    if (!err)
-        err = history_read_range("base-from", settings->base_from, "base-until",
-                                 settings->base_until, now_ns, base, diag);
+    *base = *range;
+    if (err || !settings->base_from)
+        return err;
+    err = history_read_range("base-from", settings->base_from, "base-until", settings->base_until,
+                             now_ns, base, diag);
     if (!err && !settings->base_until)
         base->until_unix_ns = base->from_unix_ns + (range->until_unix_ns - range->from_unix_ns);
     return err;
@@ -152,7 +155,9 @@ static sonde_err query(const struct settings *settings, const char *name,
     Sonde__V1__Selection base = SONDE__V1__SELECTION__INIT, selection = SONDE__V1__SELECTION__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     struct service service;
-    history_select(&base, name, settings->event, settings->selector, base_range);
+    const char *base_selector =
+        settings->base_selector ? settings->base_selector : settings->selector;
+    history_select(&base, name, settings->event, base_selector, base_range);
     history_select(&selection, name, settings->event, settings->selector, range);
     rendering.format = (Sonde__V1__Format)format;
     rendering.split_threads = cli_splits_threads(&settings->threads);
@@ -174,7 +179,8 @@ static int diff_ranges(int argc, char **argv, const struct settings *settings,
     struct history_range base, range;
     struct sonde_diag diag = {0};
     if (argc > 2)
-        return cli_usage(&verb_diff, "with --base-from, one SERVICE or none is compared");
+        return cli_usage(&verb_diff,
+                         "with --base-from or --base-selector, one SERVICE or none is compared");
     if (settings->normalize || settings->type)
         return cli_usage(&verb_diff, "ranges of the history are normalized and have one type; "
                                      "--normalize and --type are for files and captures");
@@ -195,11 +201,12 @@ static int on_diff(int argc, char **argv) {
         history_choose_format(settings.format, settings.output);
     if (!format)
         return format_refuse(&verb_diff, settings.format, path, FORMATS_ANY);
-    if (settings.base_from)
+    if (settings.base_from || settings.base_selector)
         return diff_ranges(argc, argv, &settings, format, path);
     if (settings.from || settings.until || settings.base_until || settings.event ||
         settings.selector)
-        return cli_usage(&verb_diff, "to compare ranges of the history, pass --base-from");
+        return cli_usage(&verb_diff, "to compare ranges of the history, pass --base-from or "
+                                     "--base-selector");
     return diff_profiles(argc, argv, &settings, format, path);
 }
 
@@ -221,20 +228,24 @@ static const struct sonde_option table[] = {
                    "compare ranges of the history: begin of BASE, for example -25h"),
     HISTORY_OPTION(struct settings, "base-until", "TIME", base_until,
                    "end of BASE (default: as long as NEW)"),
+    HISTORY_OPTION(struct settings, "base-selector", "TEXT", base_selector,
+                   "condition for BASE: \"version = '1.1'\" (default: --selector)"),
     HISTORY_OPTIONS(struct settings),
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde diff BASE NEW [-o FILE] | [SERVICE] --base-from TIME [-o FILE]",
+    .usage =
+        "sonde diff BASE NEW [-o FILE] | [SERVICE] --base-from TIME|--base-selector TEXT [-o FILE]",
     .about = "Shows what changed between two profiles, each a file or the number of a saved "
              "capture,\nor between two ranges of the history.",
     .examples =
         "  sonde diff before.pb.gz after.pb.gz\n"
         "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank; gone: listed below\n"
-        "  sonde diff monday.heap friday.heap -g -o growth.svg\n"
         "  sonde diff redis-server --base-from -25h  the last hour and the same of "
-        "yesterday\n",
+        "yesterday\n"
+        "  sonde diff shop --from -1d --selector \"version = '1.2'\" --base-selector "
+        "\"version = '1.1'\"\n",
     .table = table,
     .count = COUNT_OF(table),
 };

@@ -15,7 +15,7 @@
 
 struct settings {
     struct service_settings service;
-    const char *from, *until, *event, *selector, *output, *format, *title;
+    const char *from, *until, *event, *selector, *output, *format, *title, *function;
     bool list, processes, json;
     struct cli_threads threads;
 };
@@ -75,6 +75,49 @@ static sonde_err list(struct service *service, const struct settings *settings,
     return SONDE_OK;
 }
 
+/* ---- Services that use a function ---- */
+
+static void print_uses(const Sonde__V1__QueryFunctionResponse *response) {
+    bool is_time = strcmp(response->unit, "nanoseconds") == 0;
+    double scale = is_time ? NS_PER_S : 1048576;
+    if (response->n_services == 0) {
+        puts("no service has it on a stack in this time");
+        return;
+    }
+    printf("%14s %14s %8s  %s\n", is_time ? "SELF SECONDS" : "SELF MIB",
+           is_time ? "TOTAL SECONDS" : "TOTAL MIB", "SHARE", "SERVICE");
+    for (size_t i = 0; i < response->n_services; i++) {
+        const Sonde__V1__FunctionUse *use = response->services[i];
+        double share =
+            use->service_total ? 100.0 * (double)use->total / (double)use->service_total : 0;
+        printf("%14.2f %14.2f %7.2f%%  ", (double)use->self / scale, (double)use->total / scale,
+               share);
+        cli_put_name(stdout, use->service);
+        putchar('\n');
+    }
+    if (response->omitted)
+        printf("%" PRIu64 " more services use it less\n", response->omitted);
+}
+
+static sonde_err uses(struct service *service, const struct settings *settings, const char *name,
+                      const struct history_range *range, struct sonde_diag *diag) {
+    Sonde__V1__QueryFunctionRequest request = SONDE__V1__QUERY_FUNCTION_REQUEST__INIT;
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    ProtobufCMessage *answer;
+    history_select(&selection, name, settings->event, settings->selector, range);
+    request.selection = &selection;
+    request.function = (char *)settings->function;
+    sonde_err err = service_call(service, &client_query_function, &request.base, &answer, diag);
+    if (err)
+        return history_explain(err, diag);
+    if (settings->json)
+        json_print(answer);
+    else
+        print_uses((const void *)answer);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return SONDE_OK;
+}
+
 /* ---- A profile ---- */
 
 static sonde_err query(struct service *service, const struct settings *settings, const char *name,
@@ -101,6 +144,8 @@ static sonde_err answer(const struct settings *settings, const char *name,
     sonde_err err = service_open(&service, &settings->service, diag);
     if (!err && settings->list)
         err = list(&service, settings, range, diag);
+    else if (!err && settings->function)
+        err = uses(&service, settings, name, range, diag);
     else if (!err)
         err = query(&service, settings, name, range, format->format, path, diag);
     service_close(&service);
@@ -119,6 +164,11 @@ static int on_history(int argc, char **argv) {
     if (settings.list && (argc > 1 || settings.output || settings.format || settings.event))
         return cli_usage(&verb_history, "--list shows all services and events; select with "
                                         "--from, --until and --selector");
+    if (settings.function &&
+        (settings.list || settings.processes || settings.output || settings.format))
+        return cli_usage(&verb_history,
+                         "--function prints a table, or with --json JSON; select with "
+                         "SERVICE, --from, --until, --event and --selector");
     if (settings.processes && (argc > 1 || settings.event))
         return cli_usage(&verb_history, "--processes shows the CPU time of all services");
     if (history_read_range("from", settings.from, "until", settings.until, history_now_ns(), &range,
@@ -146,8 +196,10 @@ static const struct sonde_option table[] = {
     THREADS_OPTIONS(struct settings, threads),
     {"list", 'l', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, list), 0, 0,
      "list what was recorded: services, events, hosts, times and CPU time"},
+    {"function", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, function), 0, 0,
+     "which services spend time in this function; * = any characters"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "print the list as JSON"},
+     "print the list, or the services of --function, as JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
@@ -158,7 +210,7 @@ static const struct sonde_options options = {
         "all.",
     .examples =
         "  sonde history --list\n"
-        "  sonde history redis-server --from -15m\n"
+        "  sonde history --function 'SSL_*' --from -24h\n"
         "  sonde history redis-server --from -25h --until -24h -o yesterday.svg\n"
         "  sonde history --selector \"host = 'web-7' AND pod LIKE 'shop-%'\" -o shop.pb.gz\n",
     .table = table,

@@ -199,6 +199,32 @@ void handle_history_top(const struct request_context *context) {
     sonde_arena_finish(&arena);
 }
 
+void handle_history_function(const struct request_context *context) {
+    Sonde__V1__QueryFunctionRequest request = SONDE__V1__QUERY_FUNCTION_REQUEST__INIT;
+    Sonde__V1__Selection selection = history_default_selection();
+    struct sonde_arena arena = {0};
+    struct sonde_diag diag = {0};
+    char *function = NULL;
+    uint64_t limit = 0;
+    sonde_err err = history_read_selection(&context->query, "", &arena, &selection, &diag);
+    if (!err)
+        err = query_whole(&context->query, "limit", 1, MAX_LIMIT, &limit, &diag);
+    if (!err)
+        err = history_read_text(&context->query, "function", &arena, &function, &diag);
+    if (!err && !function)
+        err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT,
+                         "function is missing: a name, in which * stands for any characters");
+    if (err) {
+        refuse_request(context, err, &diag, &arena);
+        return;
+    }
+    request.selection = &selection;
+    request.function = function;
+    request.limit = (uint32_t)limit;
+    call(context, &client_query_function, &request.base);
+    sonde_arena_finish(&arena);
+}
+
 void handle_history_services(const struct request_context *context) {
     Sonde__V1__ListServicesRequest request = SONDE__V1__LIST_SERVICES_REQUEST__INIT;
     Sonde__V1__Selection selection = history_default_selection();

@@ -38,7 +38,7 @@ rpc_handler rpc_query_series;                   /* query_series.c */
 rpc_handler rpc_query_top;                      /* query_top.c */
 rpc_handler rpc_list_services, rpc_list_labels; /* lists.c, like the next two */
 rpc_handler rpc_list_label_values, rpc_get_history_info;
-rpc_handler rpc_renew_lease;
+rpc_handler rpc_renew_lease, rpc_query_function;
 rpc_handler rpc_health_check, rpc_health_watch; /* health.c */
 rpc_handler rpc_reflect;                        /* reflection.c */
 

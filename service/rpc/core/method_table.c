@@ -82,6 +82,7 @@ const struct rpc_method rpc_methods[] = {
     HISTORY("QueryDiff", STREAM, READ, query_diff_request, rpc_query_diff),
     HISTORY("QuerySeries", UNARY, READ, query_series_request, rpc_query_series),
     HISTORY("QueryTop", UNARY, READ, query_top_request, rpc_query_top),
+    HISTORY("QueryFunction", UNARY, READ, query_function_request, rpc_query_function),
     HISTORY("ListServices", UNARY, READ, list_services_request, rpc_list_services),
     HISTORY("ListLabels", UNARY, READ, list_labels_request, rpc_list_labels),
     HISTORY("ListLabelValues", UNARY, READ, list_label_values_request, rpc_list_label_values),

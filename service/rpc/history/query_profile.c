@@ -9,6 +9,8 @@
 #include "service/rpc/history/selection.h"
 #include "service/rpc/methods/params.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 /* ---- The first message ---- */
@@ -123,11 +125,22 @@ void rpc_query_profile(struct rpc_call *call, const ProtobufCMessage *request) {
 
 /* ---- QueryDiff ---- */
 
-/* What the base would be if it covered as much time as the selection. States are not scaled. */
+static const char *selector_of(const Sonde__V1__Selection *selection) {
+    return selection ? selection->selector : "";
+}
+
+/* Whether different processes are compared, such as two versions of a program. */
+static bool has_two_selectors(const Sonde__V1__QueryDiffRequest *request) {
+    return strcmp(selector_of(request->base_selection), selector_of(request->selection)) != 0;
+}
+
+/* What the base would be if it covered as much time as the selection; if different processes are
+ * compared, as much time of processes. States are not scaled. */
 static sonde_err scale_base(struct store_profile *base, const struct store_profile *now,
-                            const char *event) {
+                            const char *event, bool by_process) {
     struct sonde_profile *scaled;
-    int64_t before_ns = base->merge.wall_ns, now_ns = now->merge.wall_ns;
+    int64_t before_ns = by_process ? base->merge.covered_ns : base->merge.wall_ns;
+    int64_t now_ns = by_process ? now->merge.covered_ns : now->merge.wall_ns;
     if (store_event_is_state(event) || before_ns <= 0 || now_ns <= 0 || before_ns == now_ns)
         return SONDE_OK;
     sonde_err err =
@@ -139,8 +152,17 @@ static sonde_err scale_base(struct store_profile *base, const struct store_profi
     return SONDE_OK;
 }
 
-static const char *name_of(const Sonde__V1__Selection *selection) {
-    return selection && selection->service[0] ? selection->service : "all services";
+/* The service, and its selector if the two differ. */
+static const char *name_of(struct history_query *query, const Sonde__V1__Selection *selection) {
+    const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
+    const char *service = selection && selection->service[0] ? selection->service : "all services";
+    char text[600];
+    if (!has_two_selectors(request))
+        return service;
+    snprintf(text, sizeof text, "%.250s, %.250s", service,
+             selector_of(selection)[0] ? selector_of(selection) : "all");
+    const char *name = sonde_arena_dup(&query->arena, text, strlen(text));
+    return name ? rpc_text(&query->arena, name) : service;
 }
 
 static sonde_err draw_diff(struct history_query *query, struct store_profile *base,
@@ -148,7 +170,7 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
                            struct sonde_diag *diag) {
     const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
     const char *event = request->selection ? request->selection->event : "";
-    sonde_err err = scale_base(base, now, event);
+    sonde_err err = scale_base(base, now, event, has_two_selectors(request));
     if (!err)
         err = store_stop_check(&query->stop, diag);
     if (err)
@@ -156,8 +178,8 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
     rendering->options.type = shown_type(now->profile);
     const struct sonde_draw_diff diff = {.base = base->profile,
                                          .now = now->profile,
-                                         .base_name = name_of(request->base_selection),
-                                         .now_name = name_of(request->selection),
+                                         .base_name = name_of(query, request->base_selection),
+                                         .now_name = name_of(query, request->selection),
                                          .growth_only = request->growth_only};
     return sonde_draw_difference(&diff, rendering->format, &rendering->options, &query->document,
                                  diag);
