@@ -21,7 +21,7 @@
 static unsigned token_scopes(const struct request_context *context) {
     struct sonde_slice header = http_request_header(context->request, "authorization");
     const struct sonde_tokens *tokens = context->gateway->tokens;
-    return tokens && header.data ? sonde_tokens_scopes(tokens, header) : 0;
+    return tokens && header.data ? sonde_tokens_find(tokens, header).scopes : 0;
 }
 
 /* Protects against DNS rebinding: a page whose own name was made to resolve to this machine is

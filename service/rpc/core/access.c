@@ -2,13 +2,15 @@
  *
  * Access control of a call. Without a token sonded's own user and root are allowed: over unix
  * sockets, which only they can open, and over loopback, where the kernel knows who is at the other
- * end. Client certificates have been checked before a call exists. A server without a token file
+ * end. Client certificates have been verified before a call exists; their names are checked first
+ * of all, except over unix sockets, which have no TLS. A server without a token file
  * ignores tokens, because a gateway in front of it may have a token file of its own.
  *
  * A gateway makes calls for other users and says so in metadata ("sonde-caller-uid"). That only
  * takes rights away, so whoever is allowed to call may send it. A sonded that serves the guests of
  * one user shows them to whom the gateway admits, but samples only the caller's own processes from
  * outside. */
+#include "service/rpc/core/certificate.h"
 #include "service/rpc/core/peer.h"
 #include "service/rpc/core/server_state.h"
 
@@ -58,7 +60,7 @@ static void read_caller(const grpc_metadata_array *metadata, struct rpc_caller *
 
 static sonde_err check_token(const struct rpc_server *server, struct sonde_slice sent,
                              const struct rpc_method *method, struct sonde_diag *diag) {
-    unsigned scopes = sonde_tokens_scopes(server->tokens, sent);
+    unsigned scopes = token_file_find(server->tokens, sent).scopes;
     if (scopes == 0)
         return sonde_fail(diag, SONDE_UNAUTHENTICATED,
                           "the token is wrong: send \"authorization: Bearer TOKEN\"");
@@ -67,6 +69,20 @@ static sonde_err check_token(const struct rpc_server *server, struct sonde_slice
                           "the token does not allow this: it needs the scope %s",
                           method->scope == RPC_SCOPE_CONTROL ? "control" : "read");
     return SONDE_OK;
+}
+
+sonde_err rpc_access_certificate(const struct rpc_server *server, grpc_call *call,
+                                 struct sonde_diag *diag) {
+    if (server->client_name_count == 0)
+        return SONDE_OK;
+    char *peer = grpc_call_get_peer(call);
+    bool is_good = strncmp(peer, "unix:", 5) == 0 ||
+                   rpc_certificate_is_listed(call, server->client_names, server->client_name_count);
+    gpr_free(peer);
+    return is_good ? SONDE_OK
+                   : sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                                "this service does not accept the name of the client certificate: "
+                                "list it with --tls-client-name");
 }
 
 sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,

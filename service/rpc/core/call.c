@@ -331,10 +331,12 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
 
 static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
                        ProtobufCMessage **request, struct sonde_diag *diag) {
-    if (!call->method)
-        return SONDE_UNIMPLEMENTED;
-    sonde_err err =
-        rpc_access(call->server, call->call, &arrival->metadata, call->method, &call->caller, diag);
+    sonde_err err = rpc_access_certificate(call->server, call->call, diag);
+    if (!err && !call->method)
+        err = SONDE_UNIMPLEMENTED;
+    if (!err)
+        err = rpc_access(call->server, call->call, &arrival->metadata, call->method, &call->caller,
+                         diag);
     if (err)
         return err;
     if (call->server->stopping)

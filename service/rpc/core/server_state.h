@@ -4,7 +4,7 @@
 #ifndef SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 #define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 
-#include "api/tokens.h"
+#include "api/os/token_file.h"
 #include "service/rpc/core/call.h"
 #include "service/rpc/core/listen.h"
 #include "service/rpc/core/server.h"
@@ -23,7 +23,10 @@ struct rpc_server {
     struct engine *engine;
     struct loop *loop;
     grpc_server *core;
-    struct sonde_tokens *tokens; /* NULL = none */
+    struct token_file *tokens;       /* NULL = none */
+    struct tls_files *tls;           /* NULL = plaintext */
+    const char *const *client_names; /* of certificates; any if there are none */
+    size_t client_name_count;
     struct saved_captures *saved;
     struct rpc_history *history;      /* NULL = none is kept */
     struct collect *collect;          /* NULL = Collect is refused */
@@ -88,7 +91,11 @@ struct rpc_caller {
     uid_t uid;
 };
 
-/* access.c: checks whether this call is allowed, and fills in its caller. */
+/* access.c: whether the client's certificate is listed, if the server has a list. Comes before
+ * anything else of a call is looked at. */
+SONDE_MUST_USE sonde_err rpc_access_certificate(const struct rpc_server *server, grpc_call *call,
+                                                struct sonde_diag *diag);
+/* Checks whether this call is allowed, and fills in its caller. */
 SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
                                     const grpc_metadata_array *metadata,
                                     const struct rpc_method *method, struct rpc_caller *caller,
