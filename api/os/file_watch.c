@@ -62,8 +62,11 @@ bool file_watch_is_due(struct file_watch *watch) {
 }
 
 static void log_line(const struct file_watch *watch, const char *text) {
-    char line[MAX_LINE];
-    snprintf(line, sizeof line, "%s %s", watch->what, text);
+    char line[2 * MAX_LINE];
+    const char *path = "";
+    for (size_t i = FILE_WATCH_MAX; i-- > 0;)
+        path = watch->paths[i] ? watch->paths[i] : path;
+    snprintf(line, sizeof line, "%s %.*s %s", watch->what, MAX_LINE / 2, path, text);
     if (watch->log)
         watch->log(line);
 }

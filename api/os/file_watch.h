@@ -28,7 +28,7 @@ struct file_stamp {
 
 struct file_watch {
     const char *paths[FILE_WATCH_MAX]; /* borrowed; NULL = none */
-    const char *what;                  /* for the log: "the certificate"; static */
+    const char *what;                  /* for the log, before the first path: "the CA"; static */
     void (*log)(const char *line);     /* without a newline; NULL = nothing is logged */
     struct file_stamp stamps[FILE_WATCH_MAX];
     int64_t looked_ms;

@@ -35,6 +35,7 @@ struct http_options {
     size_t listen_count;
     const char *cert_file, *key_file; /* PEM; both set: TCP listeners speak TLS */
     const char *client_ca_file;       /* PEM; ask for client certificates signed by these */
+    void (*report)(const char *line); /* about TLS files that have changed; may be NULL */
     const char *const *client_names;  /* allowed common names or DNS names; none = all signed */
     size_t client_name_count;
     bool http2;               /* offer HTTP/2 on open listeners too */

@@ -81,11 +81,11 @@ TEST(a_half_replaced_pair_is_not_used_until_both_files_are_there) {
     const struct tls_pems *before = tls_files_take(files);
     shell("cp %s/new.pem %s", folder, cert);
     CHECK(comes_to(files, 1, 1));
-    CHECK(strstr(logged[0], "the certificate stays as it was: ") != NULL);
+    CHECK(strstr(logged[0], "/cert stays as it was: ") != NULL);
     CHECK(strstr(logged[0], "do not match: replace both") != NULL);
     shell("cat %s/new.key >%s", folder, key);
     CHECK(comes_to(files, 2, 2));
-    CHECK_STR(logged[1], "the certificate was read again");
+    CHECK(strstr(logged[1], "/cert was read again") != NULL);
     const struct tls_pems *after = tls_files_take(files);
     CHECK_STR(before->ca, before->cert); /* a set in use does not change */
     CHECK(strcmp(after->cert, before->cert) != 0);
@@ -103,7 +103,7 @@ TEST(a_certificate_cut_off_while_it_was_written_is_not_used) {
     CHECK(strstr(logged[0], "is not a certificate (PEM)") != NULL);
     shell("cat %s/old.pem >%s", folder, cert);
     CHECK(comes_to(files, 1, 2));
-    CHECK_STR(logged[1], "the certificate can be read again, and is the same");
+    CHECK(strstr(logged[1], "/cert can be read again, and is the same") != NULL);
     end(files);
 }
 

@@ -81,7 +81,7 @@ TEST(a_removed_token_stops_working_and_a_new_one_works) {
     token_file_first(file, first, sizeof first);
     CHECK_STR(first, SECOND);
     CHECK_INT(log_count, ==, 1);
-    CHECK_STR(logged[0], "the token file was read again");
+    CHECK(strstr(logged[0], "/tokens was read again") != NULL);
     close_file(file);
 }
 
@@ -97,8 +97,9 @@ TEST(a_bad_token_file_leaves_the_old_one_in_use_and_is_logged_once) {
     struct token_file *file = open_file(FIRST "\n");
     write_file("short\n", true);
     CHECK(comes_to_log(file, 1));
-    CHECK_STR(logged[0], "the token file stays as it was: token file, line 1: a token must have 16 "
-                         "to 256 characters");
+    CHECK(strncmp(logged[0], "the token file /", 16) == 0);
+    CHECK(strstr(logged[0], "/tokens stays as it was: token file, line 1: a token must have 16 to "
+                            "256 characters") != NULL);
     CHECK_INT(find(file, FIRST).scopes, !=, 0);
     usleep(1200000);
     CHECK_INT(find(file, FIRST).scopes, !=, 0); /* looked again */
@@ -113,11 +114,11 @@ TEST(a_missing_token_file_is_logged_and_so_is_its_return) {
     struct token_file *file = open_file(FIRST "\n");
     unlink(path);
     CHECK(comes_to_log(file, 1));
-    CHECK(strstr(logged[0], "the token file stays as it was: cannot open the token file") != NULL);
+    CHECK(strstr(logged[0], "/tokens stays as it was: cannot open the token file") != NULL);
     CHECK_INT(find(file, FIRST).scopes, !=, 0);
     write_file(FIRST "\n", true);
     CHECK(comes_to_log(file, 2));
-    CHECK_STR(logged[1], "the token file can be read again, and is the same");
+    CHECK(strstr(logged[1], "/tokens can be read again, and is the same") != NULL);
     close_file(file);
 }
 
