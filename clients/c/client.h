@@ -128,6 +128,7 @@ struct client_caller {
     const char *token; /* NULL = the client's own, "" = none */
     bool is_limited;   /* to what the user `uid` of this machine may see and control */
     uid_t uid;
+    const char *name; /* for the service's audit, at most 160 bytes; NULL = the client itself */
 };
 
 /* deadline_ms 0 = none. caller NULL = the client itself. The request is packed before this returns.

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MAX_TOKEN 512
+#define MAX_NAME  160
 
 static size_t add(grpc_metadata *metadata, const char *key, const char *value) {
     metadata->key = grpc_slice_from_static_string(key);
@@ -38,6 +39,16 @@ static size_t add_authorization(struct client *client, const char *token, grpc_m
     return count;
 }
 
+/* gRPC refuses metadata with other bytes than printable ASCII. */
+static size_t add_name(const char *name, grpc_metadata *metadata) {
+    char value[MAX_NAME + 1];
+    snprintf(value, sizeof value, "%s", name);
+    for (char *at = value; *at; at++)
+        if (*at < ' ' || *at > '~')
+            *at = '?';
+    return add(metadata, "sonde-caller", value);
+}
+
 size_t client_metadata(struct client *client, const struct client_caller *caller,
                        grpc_metadata metadata[CLIENT_MAX_METADATA]) {
     char uid[16];
@@ -46,5 +57,7 @@ size_t client_metadata(struct client *client, const struct client_caller *caller
         snprintf(uid, sizeof uid, "%u", caller->uid);
         count += add(&metadata[count], "sonde-caller-uid", uid);
     }
+    if (caller->name)
+        count += add_name(caller->name, &metadata[count]);
     return count;
 }

@@ -31,6 +31,7 @@ struct connection {
     enum http_trust trust;
     bool has_uid;
     uid_t uid;             /* the local user at the other end; unix sockets and loopback only */
+    char certificate[64];  /* the client's name in it; "" = none */
     char peer[64];         /* address without port; valid after the peer has gone, too */
     uint64_t wasted_until; /* in h2o_now's time; see watch.c */
     uint32_t requests;     /* running */

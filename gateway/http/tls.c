@@ -13,6 +13,7 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
+#include <stdio.h>
 #include <string.h>
 
 static const h2o_iovec_t only_http1[] = {{(char *)"http/1.1", 8}, {NULL, 0}};
@@ -34,10 +35,32 @@ static bool is_listed(const struct http_options *options, X509 *certificate) {
     return false;
 }
 
+static void copy_name(char *out, size_t size, const ASN1_STRING *name) {
+    snprintf(out, size, "%.*s", ASN1_STRING_length(name), ASN1_STRING_get0_data(name));
+}
+
+/* The common name, otherwise the first DNS name. */
+static void note_name(struct connection *connection, X509 *certificate) {
+    char *out = connection->certificate;
+    size_t size = sizeof connection->certificate;
+    const X509_NAME *subject = X509_get_subject_name(certificate);
+    int at = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    if (at >= 0)
+        copy_name(out, size, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
+    for (int i = 0; !*out && i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        if (name->type == GEN_DNS)
+            copy_name(out, size, name->d.dNSName);
+    }
+    GENERAL_NAMES_free(names);
+}
+
 static int on_verify(int good, X509_STORE_CTX *store) {
     struct connection *connection = connection_of(store);
     if (!good || !connection || X509_STORE_CTX_get_error_depth(store) != 0)
         return good;
+    note_name(connection, X509_STORE_CTX_get_current_cert(store));
     if (is_listed(&connection->server->options, X509_STORE_CTX_get_current_cert(store)))
         connection->trust = HTTP_CERTIFIED;
     else if (connection->trust != HTTP_LOCAL)

@@ -13,7 +13,7 @@
  * upper or lower case; a wildcard in a certificate matches nothing else. False without a
  * certificate. */
 bool rpc_certificate_is_listed(grpc_call *call, const char *const *names, size_t count);
-/* The first DNS name, otherwise the common name, cut to size; "" without a certificate. May have
+/* The common name, otherwise the first DNS name, cut to size; "" without a certificate. May have
  * any bytes but NUL. */
 void rpc_certificate_name(grpc_call *call, char *out, size_t size);
 

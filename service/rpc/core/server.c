@@ -124,6 +124,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
     server->log = options->log;
     server->log_context = options->log_context;
+    server->report = options->report;
     server->export_info = options->export_info;
     server->export_context = options->export_context;
     gpr_set_log_function(on_core_log);
@@ -149,6 +150,7 @@ static void close_when_empty(struct rpc_server *server) {
         return;
     server->loop_is_closed = true;
     loop_timer_clear(server->loop, &server->grace_timer);
+    rpc_audit_finish(server);
     loop_close(server->loop);
 }
 

@@ -93,8 +93,8 @@ struct rpc_server_options {
      * NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
-    /* Called with one line, without newline, about files that were read again. Any thread; may be
-     * NULL. */
+    /* Called with one line, without newline: the audit (core/audit.h), and what became of files
+     * that have changed. Any thread; may be NULL. */
     void (*report)(const char *line);
 };
 
