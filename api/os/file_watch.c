@@ -20,6 +20,7 @@ static struct file_stamp stamp_of(const char *path) {
     memset(&stamp, 0, sizeof stamp); /* stamps are compared as bytes */
     if (!path || stat(path, &info) != 0)
         return stamp;
+    stamp.type = info.st_mode & S_IFMT;
     stamp.device = info.st_dev;
     stamp.inode = info.st_ino;
     stamp.size = info.st_size;
@@ -54,13 +55,6 @@ void file_watch_begin(struct file_watch *watch) {
     (void)look(watch);
 }
 
-bool file_watch_is_due(struct file_watch *watch) {
-    bool must_read = watch->must_read;
-    if (monotonic_ms() - watch->looked_ms < FILE_WATCH_PERIOD_MS)
-        return false;
-    return look(watch) || must_read;
-}
-
 static void log_line(const struct file_watch *watch, const char *text) {
     char line[2 * MAX_LINE];
     const char *path = "";
@@ -69,6 +63,28 @@ static void log_line(const struct file_watch *watch, const char *text) {
     snprintf(line, sizeof line, "%s %.*s %s", watch->what, MAX_LINE / 2, path, text);
     if (watch->log)
         watch->log(line);
+}
+
+/* The first file that is there and is not an ordinary one; NULL = none. */
+static const char *find_odd(const struct file_watch *watch) {
+    for (size_t i = 0; i < FILE_WATCH_MAX; i++)
+        if (watch->stamps[i].type && !S_ISREG(watch->stamps[i].type))
+            return watch->paths[i];
+    return NULL;
+}
+
+bool file_watch_is_due(struct file_watch *watch) {
+    bool must_read = watch->must_read;
+    struct sonde_diag diag = {0};
+    if (monotonic_ms() - watch->looked_ms < FILE_WATCH_PERIOD_MS)
+        return false;
+    bool differs = look(watch);
+    const char *odd = find_odd(watch);
+    if (odd && differs)
+        file_watch_report(
+            watch, sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "%.200s is not an ordinary file", odd),
+            &diag, false);
+    return !odd && (differs || must_read);
 }
 
 void file_watch_report(struct file_watch *watch, sonde_err err, const struct sonde_diag *diag,

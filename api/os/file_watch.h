@@ -20,6 +20,7 @@
 
 /* What tells one version of a file from another; zeros = it cannot be found. */
 struct file_stamp {
+    mode_t type; /* S_IFREG, ... */
     dev_t device;
     ino_t inode;
     off_t size;
@@ -39,7 +40,8 @@ struct file_watch {
 /* Call it before the files are read for the first time. Fill in paths, what and log before. */
 void file_watch_begin(struct file_watch *watch);
 /* Whether to read the files again: they have changed, their last contents could not be used, or
- * they were so young that a later change may not show. False within a second of the last look. */
+ * they were so young that a later change may not show. False within a second of the last look, and
+ * while one of them is a pipe, a device or a directory: reading it could wait for ever. */
 bool file_watch_is_due(struct file_watch *watch);
 /* The files have been read again. err: why they cannot be used; then they are tried again. Logs one
  * line when the outcome is new. is_new: the contents differ from those in use. */

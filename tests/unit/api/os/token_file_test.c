@@ -122,6 +122,39 @@ TEST(a_missing_token_file_is_logged_and_so_is_its_return) {
     close_file(file);
 }
 
+TEST(a_pipe_in_the_place_of_a_token_file_is_not_waited_for) {
+    struct token_file *file = open_file(FIRST "\n");
+    unlink(path);
+    CHECK_INT(mkfifo(path, 0600), ==, 0);
+    CHECK(comes_to_log(file, 1));
+    CHECK(strstr(logged[0], "/tokens is not an ordinary file") != NULL);
+    write_file(SECOND "\n", true);
+    CHECK(comes_to(file, FIRST, 0));
+    CHECK_INT(log_count, ==, 2);
+    close_file(file);
+}
+
+/* --token-file <(command) */
+TEST(tokens_from_a_pipe_are_read_once) {
+    char from[32];
+    int ends[2];
+    struct token_file *file = NULL;
+    CHECK_INT(pipe(ends), ==, 0);
+    CHECK_INT(write(ends[1], FIRST "\n", sizeof FIRST), ==, sizeof FIRST);
+    close(ends[1]);
+    fchmod(ends[0], 0600);
+    snprintf(from, sizeof from, "/dev/fd/%d", ends[0]);
+    log_count = 0;
+    CHECK_INT(token_file_create(from, MIN, log_line, &file, NULL), ==, SONDE_OK);
+    usleep(2200000); /* two looks later */
+    CHECK(find(file, FIRST).scopes != 0);
+    usleep(1200000);
+    CHECK(find(file, FIRST).scopes != 0);
+    CHECK_INT(log_count, ==, 0);
+    token_file_destroy(file);
+    close(ends[0]);
+}
+
 TEST(a_token_file_that_others_can_read_is_not_used_again) {
     struct token_file *file = open_file(FIRST "\n");
     write_file(SECOND "\n", true);
