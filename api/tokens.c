@@ -10,6 +10,7 @@
 struct token {
     unsigned char bytes[MAX_LEN + 1]; /* padded with zeros */
     unsigned scopes;
+    int line;
 };
 
 struct sonde_tokens {
@@ -77,6 +78,7 @@ static sonde_err parse_line(struct sonde_tokens *tokens, struct sonde_slice rest
                           line, MAX_TOKENS);
     struct token *token = &tokens->items[tokens->count++];
     memcpy(token->bytes, word.data, word.len);
+    token->line = line;
     return parse_scopes(rest, &token->scopes, line, diag);
 }
 
@@ -117,17 +119,33 @@ static bool token_equals(const unsigned char *a, const unsigned char *b) {
     return difference == 0;
 }
 
-unsigned sonde_tokens_scopes(const struct sonde_tokens *tokens, struct sonde_slice authorization) {
+/* Compares with every token, so that the time does not tell which one was close. A token that is
+ * listed twice has both lines' scopes. */
+struct sonde_token_match sonde_tokens_find(const struct sonde_tokens *tokens,
+                                           struct sonde_slice authorization) {
     struct sonde_slice scheme = next_word(&authorization, " "),
                        sent = next_word(&authorization, " ");
     unsigned char padded[MAX_LEN + 1] = {0};
-    unsigned scopes = 0;
+    struct sonde_token_match match = {0};
     if (scheme.len != 6 || strncasecmp(scheme.data, "bearer", 6) != 0 || sent.len > MAX_LEN)
-        return 0;
+        return match;
     memcpy(padded, sent.data, sent.len);
-    for (size_t i = 0; i < tokens->count; i++)
-        scopes |= token_equals(padded, tokens->items[i].bytes) ? tokens->items[i].scopes : 0;
-    return scopes;
+    for (size_t i = 0; i < tokens->count; i++) {
+        const struct token *token = &tokens->items[i];
+        if (!token_equals(padded, token->bytes))
+            continue;
+        match.scopes |= token->scopes;
+        match.line = token->line;
+    }
+    return match;
+}
+
+bool sonde_tokens_equal(const struct sonde_tokens *a, const struct sonde_tokens *b) {
+    bool is_equal = a->count == b->count;
+    for (size_t i = 0; i < a->count && is_equal; i++)
+        is_equal = token_equals(a->items[i].bytes, b->items[i].bytes) &&
+                   a->items[i].scopes == b->items[i].scopes && a->items[i].line == b->items[i].line;
+    return is_equal;
 }
 
 struct sonde_slice sonde_tokens_first(const struct sonde_tokens *tokens) {

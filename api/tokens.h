@@ -23,9 +23,15 @@ SONDE_MUST_USE sonde_err sonde_tokens_parse(struct sonde_slice text, size_t min_
                                             struct sonde_tokens **tokens, struct sonde_diag *diag);
 void sonde_tokens_destroy(struct sonde_tokens *tokens); /* overwrites them, too */
 
-/* The scopes (enum sonde_scope) of an "authorization" header's value, "Bearer TOKEN"; 0 if the
- * token is unknown. */
-unsigned sonde_tokens_scopes(const struct sonde_tokens *tokens, struct sonde_slice authorization);
+/* What an "authorization" header's value, "Bearer TOKEN", may do. */
+struct sonde_token_match {
+    unsigned scopes; /* enum sonde_scope; 0 = the token is unknown */
+    int line;        /* of the file, from 1: names the token in logs; 0 = unknown */
+};
+struct sonde_token_match sonde_tokens_find(const struct sonde_tokens *tokens,
+                                           struct sonde_slice authorization);
+/* Whether both files allow the same, line by line. */
+bool sonde_tokens_equal(const struct sonde_tokens *a, const struct sonde_tokens *b);
 /* The file's first token, NUL-terminated; borrowed from tokens. */
 struct sonde_slice sonde_tokens_first(const struct sonde_tokens *tokens);
 

@@ -11,17 +11,21 @@
 #include "gateway/request/host.h"
 #include "gateway/routes.h"
 
-#include "api/tokens.h"
+#include "api/os/token_file.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* The scopes of the request's token; 0 if it has no token, or an unknown one. */
-static unsigned token_scopes(const struct request_context *context) {
+/* Scopes 0 if the request has no token, or an unknown one. */
+static struct sonde_token_match find_token(const struct request_context *context) {
     struct sonde_slice header = http_request_header(context->request, "authorization");
-    const struct sonde_tokens *tokens = context->gateway->tokens;
-    return tokens && header.data ? sonde_tokens_scopes(tokens, header) : 0;
+    struct token_file *tokens = context->gateway->tokens;
+    return tokens && header.data ? token_file_find(tokens, header) : (struct sonde_token_match){0};
+}
+
+static bool has_token(const struct request_context *context) {
+    return context->token.scopes != 0;
 }
 
 /* Protects against DNS rebinding: a page whose own name was made to resolve to this machine is
@@ -38,7 +42,7 @@ static bool is_known_host(const struct request_context *context, enum http_trust
 }
 
 static bool check_host(struct request_context *context) {
-    if (is_known_host(context, http_request_trust(context->request)) || context->has_token)
+    if (is_known_host(context, http_request_trust(context->request)) || has_token(context))
         return true;
     reply_status(context->request, context->family, 421, "PERMISSION_DENIED",
                  "the Host header is not a name of this gateway: use localhost or 127.0.0.1, or "
@@ -59,14 +63,14 @@ static bool is_own_user(const struct request_context *context) {
 
 static bool is_admitted(const struct request_context *context, enum http_trust trust) {
     const struct gateway *gateway = context->gateway;
-    return trust == HTTP_CERTIFIED || gateway->insecure || context->has_token ||
+    return trust == HTTP_CERTIFIED || gateway->insecure || has_token(context) ||
            (is_local(trust) && (gateway->serves_everybody || is_own_user(context)));
 }
 
 /* The service shows other local users only their own processes, unless they have a token. The user
  * of a closed connection is (uid_t)-1, who has none. */
 static void limit_user(struct request_context *context, enum http_trust trust) {
-    if (!is_local(trust) || context->has_token || is_own_user(context))
+    if (!is_local(trust) || has_token(context) || is_own_user(context))
         return;
     context->is_limited = true;
     context->uid = (uid_t)-1;
@@ -115,7 +119,7 @@ static bool changes_state(const struct request_context *context) {
 
 /* A service with tokens of its own checks the scope again. */
 static bool check_scope(struct request_context *context) {
-    unsigned scopes = token_scopes(context);
+    unsigned scopes = context->token.scopes;
     bool controls = changes_state(context) && !(context->route->flags & ROUTE_SCOPE_READ);
     if (scopes == 0 || (scopes & (controls ? SONDE_SCOPE_CONTROL : SONDE_SCOPE_READ)))
         return true;
@@ -326,7 +330,7 @@ void gateway_on_request(void *gateway, struct http_request *request) {
         .content_type = http_request_header(request, "content-type"),
         .user_agent = http_request_header(request, "user-agent"),
     };
-    context.has_token = token_scopes(&context) != 0;
+    context.token = find_token(&context);
     query_parse(&context.query, http_request_query(request));
     dispatch(&context, is_good_prefix);
     query_finish(&context.query);

@@ -7,6 +7,7 @@
 #ifndef SONDE_GATEWAY_GATEWAY_H
 #define SONDE_GATEWAY_GATEWAY_H
 
+#include "api/tokens.h"
 #include "gateway/http/http.h"
 #include "gateway/request/negotiate.h"
 #include "gateway/request/path.h"
@@ -21,7 +22,8 @@ struct gateway {
     const struct route *routes;      /* for the index page */
     size_t route_count;
     const char *default_target;    /* --target; NULL = none */
-    struct sonde_tokens *tokens;   /* one of which strangers must send; NULL = none configured */
+    struct token_file *tokens;     /* one of which strangers must send; NULL = none configured */
+    struct tls_files *service_tls; /* for both clients; NULL = plaintext */
     bool insecure;                 /* strangers need no token */
     bool serves_everybody;         /* other local users need no token */
     const char *const *host_names; /* allowed in a Host header, besides loopback's names */
@@ -87,7 +89,8 @@ struct request_context {
     struct negotiate_headers headers;
     unsigned method; /* METHOD_*; METHOD_GET for HEAD */
     bool head;       /* the handler must not start anything */
-    bool has_token;  /* sent a token of the gateway's file */
+    /* Of the gateway's file. */
+    struct sonde_token_match token;
     bool is_limited; /* to what the user `uid` of this machine may see and control */
     uid_t uid;
 };

@@ -12,8 +12,8 @@
 #include "api/os/confine.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/paths.h"
-#include "api/os/secret_file.h"
-#include "api/tokens.h"
+#include "api/os/tls_files.h"
+#include "api/os/token_file.h"
 #include "clients/c/client.h"
 
 #include <pthread.h>
@@ -147,16 +147,8 @@ static void raise_file_limit(void) {
     }
 }
 
-static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
-                             struct sonde_diag *diag) {
-    struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
-    sonde_err err = sonde_file_read(path, "token file", SONDE_FILE_SECRET, &text, diag);
-    if (!err)
-        err = sonde_tokens_parse(sonde_buf_slice(&text), 1, tokens, diag);
-    if (text.data)
-        explicit_bzero(text.data, text.len);
-    sonde_buf_finish(&text);
-    return err;
+static void report(const char *line) {
+    fprintf(stderr, "sonde-gateway: %s\n", line);
 }
 
 static sonde_err start_server(const struct settings *settings, struct gateway *gateway,
@@ -167,6 +159,7 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
         .cert_file = settings->tls_cert,
         .key_file = settings->tls_key,
         .client_ca_file = settings->tls_client_ca,
+        .report = report,
         .client_names = settings->tls_names.items,
         .client_name_count = settings->tls_names.count,
         .http2 = settings->http2,
@@ -195,15 +188,12 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
                       open);
 }
 
-static sonde_err start_client(const struct settings *settings, struct gateway *gateway,
-                              const char *address, struct client **client,
+static sonde_err start_client(struct gateway *gateway, const char *address, struct client **client,
                               struct sonde_diag *diag) {
     struct client_options wanted = {
         .address = address,
-        .token = gateway->tokens ? sonde_tokens_first(gateway->tokens).data : NULL,
-        .ca_file = settings->service_ca,
-        .cert_file = settings->service_cert,
-        .key_file = settings->service_key,
+        .token_file = gateway->tokens,
+        .tls = gateway->service_tls,
         .post = post_event,
         .post_context = gateway,
     };
@@ -214,11 +204,17 @@ static sonde_err start_client(const struct settings *settings, struct gateway *g
 static sonde_err start_clients(const struct settings *settings, struct gateway *gateway,
                                struct sonde_diag *diag) {
     const char *service = settings->service ? settings->service : sonde_default_grpc_address();
-    sonde_err err = start_client(settings, gateway, service, &gateway->client, diag);
+    const struct tls_files_options tls = {.ca_file = settings->service_ca,
+                                          .cert_file = settings->service_cert,
+                                          .key_file = settings->service_key,
+                                          .log = report};
+    sonde_err err = tls.ca_file ? tls_files_create(&tls, &gateway->service_tls, diag) : SONDE_OK;
+    if (!err)
+        err = start_client(gateway, service, &gateway->client, diag);
     gateway->history = gateway->client;
     if (!err && settings->history) {
         gateway->history = NULL;
-        err = start_client(settings, gateway, settings->history, &gateway->history, diag);
+        err = start_client(gateway, settings->history, &gateway->history, diag);
     }
     return err;
 }
@@ -256,6 +252,7 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
     if (gateway->history != gateway->client)
         client_destroy(gateway->history);
     client_destroy(gateway->client);
+    tls_files_destroy(gateway->service_tls);
     http_server_destroy(gateway->server);
     return err;
 }
@@ -278,7 +275,7 @@ int main(int argc, char **argv) {
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT,
                          "--loopback %.64s: expected own or everybody", settings.loopback);
     if (!err && settings.token_file)
-        err = read_tokens(settings.token_file, &gateway.tokens, &diag);
+        err = token_file_create(settings.token_file, 1, report, &gateway.tokens, &diag);
     if (!err) {
         gateway.default_target = settings.target;
         gateway.insecure = settings.insecure;

@@ -5,7 +5,9 @@
  * NDEBUG check this and abort with the names of both locks.
  *
  * The guest's two locks are not listed, because they are in another process: the one in
- * service/guest/start.c may be held when the one in sampling/sampled_threads.c is taken.
+ * service/guest/start.c may be held when the one in sampling/sampled_threads.c is taken. The locks
+ * of api/os/tls_files.c and api/os/token_file.c are not listed, because other programs use them,
+ * too: no lock is taken under them.
  *
  * A struct lock is zeroed memory plus lock_init. Any thread. */
 #ifndef SONDE_SERVICE_LOCKS_H

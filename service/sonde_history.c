@@ -20,7 +20,7 @@
 
 struct settings {
     const char *store, *keep, *symbols, *token_file, *tls_cert, *tls_key, *tls_client_ca;
-    struct sonde_option_list grpc, debuginfod;
+    struct sonde_option_list grpc, debuginfod, tls_names;
     bool insecure, token_everywhere, verbose;
     uint64_t mib, grace_ms;
 };
@@ -54,6 +54,8 @@ static const struct sonde_option table[] = {
            "private key of the certificate (PEM)"),
     OPTION("tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", TEXT, tls_client_ca, 0, 0,
            "require client certificates signed by this CA (PEM)"),
+    OPTION("tls-client-name", 0, "NAME", "SONDE_TLS_CLIENT_NAMES", LIST, tls_names, 0, 0,
+           "accept only certificates with this common or DNS name; repeatable"),
     OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
            "allow unauthenticated access from other machines"),
     OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
@@ -75,7 +77,7 @@ static const struct sonde_options options = {
     .count = sizeof table / sizeof table[0],
 };
 
-static void log_trouble(const char *line) {
+static void log_on_stderr(const char *line) {
     fprintf(stderr, "sonde-history: %s\n", line);
 }
 
@@ -93,8 +95,11 @@ static sonde_err start_server(const struct settings *settings, struct store *sto
         .cert_file = settings->tls_cert,
         .key_file = settings->tls_key,
         .client_ca_file = settings->tls_client_ca,
+        .client_names = settings->tls_names.items,
+        .client_name_count = settings->tls_names.count,
         .insecure = settings->insecure,
         .log = settings->verbose ? serve_log_line : NULL,
+        .report = log_on_stderr,
     };
     return rpc_server_create(&rpc, server, diag);
 }
@@ -119,7 +124,7 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
         err = open_files(settings, &files, diag);
     namer = name_files_namer(files);
     if (!err)
-        err = maintenance_start(store, MAINTENANCE_S, log_trouble, &maintenance, diag);
+        err = maintenance_start(store, MAINTENANCE_S, log_on_stderr, &maintenance, diag);
     if (!err)
         err = start_server(settings, store, &namer, &server, diag);
     if (!err)

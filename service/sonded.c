@@ -32,7 +32,7 @@
 
 struct settings {
     const char *socket, *sampler, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
-    struct sonde_option_list grpc;
+    struct sonde_option_list grpc, tls_names;
     struct sonde_option_list debuginfod, metric_functions;
     bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
     bool private, no_collect;
@@ -80,6 +80,8 @@ static const struct sonde_option table[] = {
            "private key of the certificate (PEM)"),
     OPTION("tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", TEXT, tls_client_ca, 0, 0,
            "require client certificates signed by this CA (PEM)"),
+    OPTION("tls-client-name", 0, "NAME", "SONDE_TLS_CLIENT_NAMES", LIST, tls_names, 0, 0,
+           "accept only certificates with this common or DNS name; repeatable"),
     OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
            "allow unauthenticated access from other machines"),
     OPTION("redact-command-line", 0, NULL, "SONDE_REDACT_COMMAND_LINE", FLAG, redact, 0, 0,
@@ -300,6 +302,8 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .cert_file = settings->tls_cert,
         .key_file = settings->tls_key,
         .client_ca_file = settings->tls_client_ca,
+        .client_names = settings->tls_names.items,
+        .client_name_count = settings->tls_names.count,
         .insecure = settings->insecure,
         .redact_command_line = settings->redact,
         .separates_users = settings->everybody,
@@ -314,6 +318,7 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .export_info = export_info,
         .export_context = recorders->exporter,
         .log = settings->verbose ? serve_log_line : NULL,
+        .report = log_on_stderr,
     };
     return rpc_server_create(&rpc, server, diag);
 }

@@ -31,6 +31,7 @@ struct client_call {
     struct client_callbacks callbacks;
     void *context;
     struct client_call *next, **link; /* in the client's list */
+    struct client_channel *channel;
     grpc_call *call;
     pthread_mutex_t lock;
     struct client_tag unary_tag, send_tag, status_tag, receive_tag, wake_tag;
@@ -156,6 +157,7 @@ static void free_call(struct client_call *call) {
 /* Frees the call's gRPC objects. */
 static void release_core(struct client_call *call) {
     grpc_call_unref(call->call);
+    client_channel_drop(call->client, call->channel);
     grpc_byte_buffer_destroy(call->request);
     grpc_byte_buffer_destroy(call->received);
     grpc_metadata_array_destroy(&call->initial);
@@ -342,8 +344,9 @@ static struct client_call *create(struct client *client, const struct client_met
     grpc_metadata_array_init(&call->initial);
     grpc_metadata_array_init(&call->trailing);
     call->details = grpc_empty_slice();
+    call->channel = client_channel_take(client);
     call->call = grpc_channel_create_call(
-        client->channel, NULL, GRPC_PROPAGATE_DEFAULTS, client_loop_queue(client->loop),
+        call->channel->core, NULL, GRPC_PROPAGATE_DEFAULTS, client_loop_queue(client->loop),
         grpc_slice_from_static_string(method->path), NULL, deadline, NULL);
     return call;
 }
@@ -378,28 +381,10 @@ static void start_sending(struct client_call *call, grpc_op ops[6]) {
     batch(call, ops + 5, 1, &call->receive_tag);
 }
 
-/* Appends the caller's token and user; returns their number. The caller unrefs the values. */
-static size_t add_caller(const struct client_caller *caller, grpc_metadata metadata[2]) {
-    char value[512];
-    size_t count = 0;
-    if (caller->token && *caller->token) {
-        snprintf(value, sizeof value, "Bearer %s", caller->token);
-        metadata[count].key = grpc_slice_from_static_string("authorization");
-        metadata[count++].value = grpc_slice_from_copied_string(value);
-        explicit_bzero(value, sizeof value);
-    }
-    if (caller->is_limited) {
-        snprintf(value, sizeof value, "%u", caller->uid);
-        metadata[count].key = grpc_slice_from_static_string("sonde-caller-uid");
-        metadata[count++].value = grpc_slice_from_copied_string(value);
-    }
-    return count;
-}
-
 static void start(struct client_call *call, const struct client_caller *caller) {
     grpc_op ops[6];
-    grpc_metadata metadata[2];
-    size_t count = add_caller(caller, metadata);
+    grpc_metadata metadata[CLIENT_MAX_METADATA];
+    size_t count = client_metadata(call->client, caller, metadata);
     fill_ops(call, ops, metadata, count);
     call->is_sending = call->is_receiving = true;
     if (call->method->sends) {
@@ -464,8 +449,6 @@ client_call_start_sending(struct client *client, const struct client_method *met
                           void (*on_sent)(void *context, struct client_call *call), void *context) {
     struct client_caller own = caller ? *caller : (struct client_caller){0};
     struct client_call *call = create(client, method, deadline_ms);
-    if (!own.token)
-        own.token = client->token;
     if (!call)
         return NULL;
     call->callbacks = *callbacks;

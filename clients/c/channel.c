@@ -1,64 +1,27 @@
-/* SPDX-License-Identifier: Apache-2.0 */
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The client's connections. There is one, and after a change of the TLS files an older one for each
+ * version that still has calls. */
 #include "clients/c/client_state.h"
 
+#include "api/os/tls_files.h"
 #include "api/port.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <grpc/grpc_security.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define MAX_PEM      (1u << 20)
 #define WINDOW_BYTES (512 << 10)
 #define FRAME_BYTES  (256 << 10)
 /* For thousands of channels in one process. */
 #define LEAN_WINDOW_BYTES (64 << 10)
 #define LEAN_READ_BYTES   4096
 
-static sonde_err read_file(const char *path, struct sonde_buf *out, struct sonde_diag *diag) {
-    char bytes[4096];
-    ssize_t got;
-    out->limit = MAX_PEM;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return sonde_fail_os(diag, errno, "%s cannot be opened", path);
-    while ((got = read(fd, bytes, sizeof bytes)) > 0)
-        sonde_buf_append(out, bytes, (size_t)got);
-    int error = errno;
-    close(fd);
-    if (got < 0)
-        return sonde_fail_os(diag, error, "%s cannot be read", path);
-    if (out->failed || out->len == 0)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s is empty or too large", path);
-    return SONDE_OK;
-}
-
-static sonde_err make_credentials(const struct client_options *options,
-                                  grpc_channel_credentials **credentials, struct sonde_diag *diag) {
-    struct sonde_buf ca = {0}, cert = {0}, key = {0};
-    if (!options->ca_file) {
-        *credentials = grpc_insecure_credentials_create();
-        return SONDE_OK;
-    }
-    sonde_err err = read_file(options->ca_file, &ca, diag);
-    if (!err && options->cert_file)
-        err = read_file(options->cert_file, &cert, diag);
-    if (!err && options->key_file)
-        err = read_file(options->key_file, &key, diag);
-    if (!err && (cert.data == NULL) != (key.data == NULL))
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "a client certificate needs its key, and a key its certificate");
-    if (!err) {
-        grpc_ssl_pem_key_cert_pair pair = {key.data, cert.data};
-        *credentials = grpc_ssl_credentials_create(ca.data, key.data ? &pair : NULL, NULL, NULL);
-    }
-    if (key.data)
-        explicit_bzero(key.data, key.len);
-    sonde_buf_finish(&ca);
-    sonde_buf_finish(&cert);
-    sonde_buf_finish(&key);
-    return err;
+static grpc_channel_credentials *make_credentials(const struct tls_pems *pems) {
+    if (!pems)
+        return grpc_insecure_credentials_create();
+    grpc_ssl_pem_key_cert_pair pair = {pems->key, pems->cert};
+    return grpc_ssl_credentials_create(pems->ca, pems->key ? &pair : NULL, NULL, NULL);
 }
 
 struct setting {
@@ -109,24 +72,36 @@ static size_t add(grpc_arg *args, size_t count, const struct setting *settings, 
     return count + added;
 }
 
-static grpc_channel *make_channel(const struct client_options *options,
-                                  grpc_channel_credentials *credentials) {
+static grpc_channel *make_core(const struct client *client, grpc_channel_credentials *credentials) {
     grpc_arg args[MAX_ARGS];
     size_t count = add(args, 0, common, COUNT(common));
-    count = options->is_lean ? add(args, count, lean, COUNT(lean))
-                             : add(args, count, large, COUNT(large));
-    if (options->server_name)
+    count = client->is_lean ? add(args, count, lean, COUNT(lean))
+                            : add(args, count, large, COUNT(large));
+    if (client->server_name)
         args[count++] = (grpc_arg){.type = GRPC_ARG_STRING,
                                    .key = (char *)GRPC_SSL_TARGET_NAME_OVERRIDE_ARG,
-                                   .value.string = (char *)options->server_name};
+                                   .value.string = client->server_name};
     const grpc_channel_args all = {count, args};
-    return grpc_channel_create(options->address, credentials, &all);
+    return grpc_channel_create(client->address, credentials, &all);
 }
 
-sonde_err client_channel_create(const struct client_options *options, grpc_channel **channel,
-                                struct sonde_diag *diag) {
-    grpc_channel_credentials *credentials = NULL;
-    const char *address = options->address;
+/* pems NULL: plaintext. NULL when out of memory. */
+static struct client_channel *make_channel(const struct client *client,
+                                           const struct tls_pems *pems) {
+    struct client_channel *channel = calloc(1, sizeof *channel);
+    grpc_channel_credentials *credentials = channel ? make_credentials(pems) : NULL;
+    if (!credentials) {
+        free(channel);
+        return NULL;
+    }
+    channel->core = make_core(client, credentials);
+    channel->version = pems ? pems->version : 0;
+    channel->references = 1;
+    grpc_channel_credentials_release(credentials);
+    return channel;
+}
+
+static sonde_err check_address(const char *address, struct sonde_diag *diag) {
     const char *colon = strncmp(address, "unix:", 5) == 0 ? NULL : strrchr(address, ':');
     unsigned port;
     bool is_url = strncmp(address, "http://", 7) == 0 || strncmp(address, "https://", 8) == 0;
@@ -136,16 +111,84 @@ sonde_err client_channel_create(const struct client_options *options, grpc_chann
     if (colon && !sonde_port_read(colon + 1, &port))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "address \"%.64s\": " SONDE_PORT_RULE,
                           address);
-    sonde_err err = make_credentials(options, &credentials, diag);
+    return SONDE_OK;
+}
+
+static sonde_err open_tls(struct client *client, const struct client_options *options,
+                          struct sonde_diag *diag) {
+    const struct tls_files_options own = {.ca_file = options->ca_file,
+                                          .cert_file = options->cert_file,
+                                          .key_file = options->key_file};
+    client->tls = options->tls;
+    client->owns_tls = !options->tls && options->ca_file;
+    return client->owns_tls ? tls_files_create(&own, &client->tls, diag) : SONDE_OK;
+}
+
+static const struct tls_pems *newest_pems(const struct client *client) {
+    return client->tls ? tls_files_take(client->tls) : NULL;
+}
+
+sonde_err client_channel_open(struct client *client, const struct client_options *options,
+                              struct sonde_diag *diag) {
+    sonde_err err = check_address(options->address, diag);
+    if (!err)
+        err = open_tls(client, options, diag);
     if (err)
         return err;
-    if (credentials)
-        *channel = make_channel(options, credentials);
-    if (credentials)
-        grpc_channel_credentials_release(credentials);
-    if (!*channel)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "no channel to \"%.64s\" can be made: check the address and the files",
-                          address);
-    return SONDE_OK;
+    client->is_lean = options->is_lean;
+    client->address = strdup(options->address);
+    client->server_name = options->server_name ? strdup(options->server_name) : NULL;
+    if (!client->address || !client->server_name != !options->server_name)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
+    const struct tls_pems *pems = newest_pems(client);
+    client->channel = make_channel(client, pems);
+    tls_pems_drop(pems);
+    return client->channel ? SONDE_OK
+                           : sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                                        "no channel to \"%.64s\" can be made: check the address "
+                                        "and the files",
+                                        options->address);
+}
+
+void client_channel_close(struct client *client) {
+    if (client->channel)
+        client_channel_drop(client, client->channel);
+    if (client->owns_tls)
+        tls_files_destroy(client->tls);
+    free(client->address);
+    free(client->server_name);
+}
+
+/* Under the client's lock. Returns the channel before, if there is a new one. */
+static struct client_channel *renew(struct client *client, const struct tls_pems *pems) {
+    struct client_channel *before = client->channel;
+    struct client_channel *channel =
+        pems && pems->version > before->version ? make_channel(client, pems) : NULL;
+    if (!channel)
+        return NULL;
+    client->channel = channel;
+    return before;
+}
+
+struct client_channel *client_channel_take(struct client *client) {
+    const struct tls_pems *pems = newest_pems(client);
+    pthread_mutex_lock(&client->lock);
+    struct client_channel *before = renew(client, pems);
+    struct client_channel *channel = client->channel;
+    channel->references++;
+    pthread_mutex_unlock(&client->lock);
+    if (before)
+        client_channel_drop(client, before);
+    tls_pems_drop(pems);
+    return channel;
+}
+
+void client_channel_drop(struct client *client, struct client_channel *channel) {
+    pthread_mutex_lock(&client->lock);
+    bool is_last = --channel->references == 0;
+    pthread_mutex_unlock(&client->lock);
+    if (!is_last)
+        return;
+    grpc_channel_destroy(channel->core);
+    free(channel);
 }

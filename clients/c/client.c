@@ -29,6 +29,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
         free(client);
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
     }
+    client->token_file = options->token_file;
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->changed, NULL);
     sigfillset(&all);
@@ -36,7 +37,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
     grpc_init();
     sonde_err err = choose_loop(client, options, diag);
     if (!err)
-        err = client_channel_create(options, &client->channel, diag);
+        err = client_channel_open(client, options, diag);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err)
         client_destroy(client);
@@ -102,8 +103,7 @@ void client_destroy(struct client *client) {
         run_late(client);
     if (client->owns_loop)
         client_loop_destroy(client->loop);
-    if (client->channel)
-        grpc_channel_destroy(client->channel);
+    client_channel_close(client);
     if (client->token)
         explicit_bzero(client->token, strlen(client->token));
     free(client->token);
@@ -115,11 +115,13 @@ void client_destroy(struct client *client) {
 
 bool client_wait_ready(struct client *client, uint32_t timeout_ms) {
     const struct timespec step = {0, READY_STEP_MS * 1000000};
-    for (uint32_t waited = 0;; waited += READY_STEP_MS) {
-        if (grpc_channel_check_connectivity_state(client->channel, 1) == GRPC_CHANNEL_READY)
-            return true;
-        if (waited >= timeout_ms)
-            return false;
-        nanosleep(&step, NULL);
+    struct client_channel *channel = client_channel_take(client);
+    bool is_ready = false;
+    for (uint32_t waited = 0; !is_ready && waited <= timeout_ms; waited += READY_STEP_MS) {
+        is_ready = grpc_channel_check_connectivity_state(channel->core, 1) == GRPC_CHANNEL_READY;
+        if (!is_ready)
+            nanosleep(&step, NULL);
     }
+    client_channel_drop(client, channel);
+    return is_ready;
 }

@@ -11,9 +11,10 @@
  * a thread of the caller's choice, one at a time per call, and the caller needs no locks. Messages
  * are the protobuf-c structs of proto/sonde/v1, valid during the callback.
  *
- * The channel connects with the first call and reconnects by itself within a second. Two clients
- * use two connections. Backpressure: a stream's next message is read only after
- * client_call_next. */
+ * The channel connects with the first call and reconnects by itself within a second. When its TLS
+ * files or token file change, the next call uses the new contents, over a new connection; running
+ * calls stay on theirs. Two clients use two connections. Backpressure: a stream's next message is
+ * read only after client_call_next. */
 #ifndef SONDE_CLIENTS_C_CLIENT_H
 #define SONDE_CLIENTS_C_CLIENT_H
 
@@ -28,6 +29,8 @@
 struct client;
 struct client_call;
 struct client_loop;
+struct tls_files;
+struct token_file;
 
 /* The poster may use `data` until it calls client_event_run; the rest belongs to the client. */
 struct client_event {
@@ -41,6 +44,10 @@ struct client_options {
     const char *address;                        /* unix:PATH or HOST:PORT */
     const char *token;                          /* "authorization: Bearer ..."; NULL = none */
     const char *ca_file, *cert_file, *key_file; /* TLS when ca_file is set; PEM */
+    /* The same, shared with other clients, whom they must outlive: api/os/{tls_files,token_file}.h.
+     * The file's first token is sent. */
+    struct tls_files *tls;
+    struct token_file *token_file;
     /* The name that the server's certificate must have. NULL = the address's host. */
     const char *server_name;
     struct client_loop *loop; /* NULL = a thread of its own, with the post below */
@@ -124,6 +131,7 @@ struct client_caller {
     const char *token; /* NULL = the client's own, "" = none */
     bool is_limited;   /* to what the user `uid` of this machine may see and control */
     uid_t uid;
+    const char *name; /* for the service's audit, at most 160 bytes; NULL = the client itself */
 };
 
 /* deadline_ms 0 = none. caller NULL = the client itself. The request is packed before this returns.

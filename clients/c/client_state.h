@@ -10,8 +10,20 @@
 #include <grpc/grpc.h>
 #include <pthread.h>
 
+/* A connection with one version of the TLS files. */
+struct client_channel {
+    grpc_channel *core;
+    uint64_t version;
+    size_t references; /* the client's and its calls'; the client's lock */
+};
+
 struct client {
-    grpc_channel *channel;
+    char *address, *server_name; /* server_name NULL = the address's host */
+    bool is_lean;
+    struct tls_files *tls; /* NULL = plaintext */
+    bool owns_tls;
+    struct token_file *token_file;  /* NULL = none */
+    struct client_channel *channel; /* the newest */
     struct client_loop *loop;
     bool owns_loop;
     char *token;
@@ -36,9 +48,19 @@ bool client_loop_posts(const struct client_loop *loop); /* whether it has a post
 /* Posts the event, or runs it if there is no post function. */
 void client_loop_hand_over(struct client_loop *loop, struct client_event *event);
 
-/* channel.c. The caller frees it with grpc_channel_destroy. */
-SONDE_MUST_USE sonde_err client_channel_create(const struct client_options *options,
-                                               grpc_channel **channel, struct sonde_diag *diag);
+/* channel.c: reads the address and the TLS files, and makes the first channel. */
+SONDE_MUST_USE sonde_err client_channel_open(struct client *client,
+                                             const struct client_options *options,
+                                             struct sonde_diag *diag);
+void client_channel_close(struct client *client);
+/* A channel with the newest TLS files; the caller drops it. */
+struct client_channel *client_channel_take(struct client *client);
+void client_channel_drop(struct client *client, struct client_channel *channel);
+
+/* metadata.c: the token and the caller, whose values the call unrefs. Returns their number. */
+#define CLIENT_MAX_METADATA 3
+size_t client_metadata(struct client *client, const struct client_caller *caller,
+                       grpc_metadata metadata[CLIENT_MAX_METADATA]);
 
 /* received_slice.c: takes the bytes if the message holds a chunk and nothing else; otherwise NULL.
  */

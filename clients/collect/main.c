@@ -6,6 +6,8 @@
 #include "api/options.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/secret_file.h"
+#include "api/os/tls_files.h"
+#include "api/os/token_file.h"
 #include "clients/collect/controller/controller.h"
 #include "clients/collect/controller/report.h"
 #include "clients/collect/group/group.h"
@@ -24,7 +26,6 @@
 
 #define LINE_S     60 /* between two lines about the fleet */
 #define MAX_BUDGET (1u << 20)
-#define MAX_TOKEN  4096
 
 struct settings {
     struct sonde_option_list hosts, history, grpc;
@@ -112,6 +113,12 @@ static const struct sonde_options options = {
     .count = sizeof table / sizeof table[0],
 };
 
+/* What one side of the controller shows and trusts; NULL = nothing. */
+struct access {
+    struct token_file *token;
+    struct tls_files *tls;
+};
+
 struct program {
     const struct settings *settings;
     Sonde__V1__CollectSettings collect;
@@ -123,7 +130,7 @@ struct program {
     struct status_server *status;
     struct service *service;
     struct group *group;
-    char *hosts_token, *history_token;
+    struct access hosts, history;
     struct stat budget_file;
 };
 
@@ -133,19 +140,33 @@ static void log_on_stderr(const char *line) {
 
 /* ---- Files ---- */
 
-/* The first line. *text NULL without a file. */
-static sonde_err read_token(const char *path, char **text, struct sonde_diag *diag) {
-    struct sonde_buf file = {.limit = MAX_TOKEN};
-    if (!path)
-        return SONDE_OK;
-    sonde_err err = sonde_file_read(path, "token file", SONDE_FILE_SECRET, &file, diag);
-    if (!err && (!file.data || file.data[strcspn(file.data, " \t\r\n")] == file.data[0]))
-        err =
-            sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%.200s has no token in its first line", path);
-    if (!err)
-        *text = strndup(file.data, strcspn(file.data, " \t\r\n"));
-    sonde_buf_finish(&file);
-    return !err && !*text ? sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory") : err;
+static sonde_err open_access(struct access *access, const char *token_file,
+                             const struct tls_files_options *tls, struct sonde_diag *diag) {
+    sonde_err err = SONDE_OK;
+    if (token_file)
+        err = token_file_create(token_file, 1, log_on_stderr, &access->token, diag);
+    if (!err && tls->ca_file)
+        err = tls_files_create(tls, &access->tls, diag);
+    return err;
+}
+
+static void close_access(struct access *access) {
+    token_file_destroy(access->token);
+    tls_files_destroy(access->tls);
+}
+
+static sonde_err open_files(struct program *program, struct sonde_diag *diag) {
+    const struct settings *settings = program->settings;
+    const struct tls_files_options hosts = {.ca_file = settings->hosts_ca,
+                                            .cert_file = settings->hosts_cert,
+                                            .key_file = settings->hosts_key,
+                                            .log = log_on_stderr};
+    const struct tls_files_options history = {.ca_file = settings->history_ca,
+                                              .cert_file = settings->history_cert,
+                                              .key_file = settings->history_key,
+                                              .log = log_on_stderr};
+    sonde_err err = open_access(&program->hosts, settings->hosts_token_file, &hosts, diag);
+    return err ? err : open_access(&program->history, settings->history_token_file, &history, diag);
 }
 
 static sonde_err read_budget(struct program *program, struct budget **budget,
@@ -207,10 +228,8 @@ static sonde_err start_controller(struct program *program, struct sonde_diag *di
     const struct controller_options from = {
         .name = settings->name,
         .session = settings->session,
-        .token = program->hosts_token,
-        .ca_file = settings->hosts_ca,
-        .cert_file = settings->hosts_cert,
-        .key_file = settings->hosts_key,
+        .token_file = program->hosts.token,
+        .tls = program->hosts.tls,
         .pause_dir = settings->spool,
         .settings = &program->collect,
         .breaker_percent = (uint32_t)settings->breaker,
@@ -234,10 +253,8 @@ static sonde_err start_deliver(struct program *program, struct sonde_diag *diag)
         .spool = program->spool,
         .addresses = settings->history.items,
         .address_count = settings->history.count,
-        .token = program->history_token,
-        .ca_file = settings->history_ca,
-        .cert_file = settings->history_cert,
-        .key_file = settings->history_key,
+        .token_file = program->history.token,
+        .tls = program->history.tls,
         .server_name = settings->history_name,
         .on_unknown = on_unknown,
         .context = program,
@@ -262,10 +279,8 @@ static sonde_err start_group(struct program *program, struct sonde_diag *diag) {
         .lease_s = (uint32_t)settings->lease_s,
         .addresses = settings->history.items,
         .address_count = settings->history.count,
-        .token = program->history_token,
-        .ca_file = settings->history_ca,
-        .cert_file = settings->history_cert,
-        .key_file = settings->history_key,
+        .token_file = program->history.token,
+        .tls = program->history.tls,
         .server_name = settings->history_name,
         .on_change = on_members,
         .context = program,
@@ -286,6 +301,7 @@ static sonde_err start_service(struct program *program, struct sonde_diag *diag)
         .cert_file = settings->tls_cert,
         .key_file = settings->tls_key,
         .client_ca_file = settings->tls_client_ca,
+        .log = log_on_stderr,
     };
     if (settings->grpc.count == 0)
         return SONDE_OK;
@@ -301,9 +317,7 @@ static sonde_err start(struct program *program, struct sonde_diag *diag) {
     const struct settings *settings = program->settings;
     const struct spool_options spool = {settings->spool, settings->spool_mib << 20, log_on_stderr};
     fill_settings(program);
-    sonde_err err = read_token(settings->hosts_token_file, &program->hosts_token, diag);
-    if (!err)
-        err = read_token(settings->history_token_file, &program->history_token, diag);
+    sonde_err err = open_files(program, diag);
     if (!err)
         err = spool_open(&spool, &program->spool, diag);
     if (!err)
@@ -339,8 +353,8 @@ static void stop(struct program *program) {
     spool_close(program->spool);
     controller_destroy(program->controller);
     client_loop_destroy(program->loop);
-    free(program->hosts_token);
-    free(program->history_token);
+    close_access(&program->hosts);
+    close_access(&program->history);
 }
 
 static void run(struct program *program, const sigset_t *awaited) {

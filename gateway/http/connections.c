@@ -82,6 +82,7 @@ static void on_close(void *data) {
     *connection->link = connection->next;
     if (connection->next)
         connection->next->link = connection->link;
+    SSL_CTX_free(connection->ssl);
     free(connection);
     count_connections(server, -1);
     if (!server->accepting)
@@ -99,12 +100,12 @@ static void enlist(struct connection *connection) {
 }
 
 /* Takes the socket: stores the connection in it, or closes it. */
-bool http_connection_open(struct listener *listener, h2o_socket_t *sock) {
+struct connection *http_connection_open(struct listener *listener, h2o_socket_t *sock) {
     struct connection *connection = calloc(1, sizeof *connection);
     int on = 1;
     if (!connection) {
         h2o_socket_close(sock);
-        return false;
+        return NULL;
     }
     *connection = (struct connection){
         .server = listener->server,
@@ -121,11 +122,12 @@ bool http_connection_open(struct listener *listener, h2o_socket_t *sock) {
     enlist(connection);
     if (is_too_many(connection) && !close_idle(connection->server, connection)) {
         h2o_socket_close(sock);
-        return false;
+        return NULL;
     }
+    connection->ssl = listener->is_unix ? NULL : http_tls_take(listener->server);
     if (!listener->is_unix)
         setsockopt(h2o_socket_get_fd(sock), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    return true;
+    return connection;
 }
 
 void http_connection_request_began(struct connection *connection) {

@@ -35,6 +35,7 @@ struct http_options {
     size_t listen_count;
     const char *cert_file, *key_file; /* PEM; both set: TCP listeners speak TLS */
     const char *client_ca_file;       /* PEM; ask for client certificates signed by these */
+    void (*report)(const char *line); /* about TLS files that have changed; may be NULL */
     const char *const *client_names;  /* allowed common names or DNS names; none = all signed */
     size_t client_name_count;
     bool http2;               /* offer HTTP/2 on open listeners too */
@@ -88,6 +89,9 @@ enum http_trust http_request_trust(const struct http_request *request);
 /* The local user at the other end of a loopback or unix connection. False if the connection comes
  * from elsewhere, or if the client closed it before the kernel was asked. */
 bool http_request_uid(const struct http_request *request, uid_t *uid);
+/* The common name of the client's certificate, otherwise its first DNS name, cut to size; ""
+ * without a certificate. May have any bytes but NUL. */
+void http_request_certificate(const struct http_request *request, char *text, size_t size);
 /* Address of the client, without port; "unix" for unix sockets. */
 void http_request_peer(const struct http_request *request, char *text, size_t size);
 /* Adds "key=value ..." to the request's log line; a later note replaces an earlier one. */

@@ -5,6 +5,7 @@
 #define SONDE_GATEWAY_HTTP_HTTP_SERVER_H
 
 #include "api/gzip.h"
+#include "api/os/tls_files.h"
 #include "gateway/http/http.h"
 
 #include <h2o.h>
@@ -30,11 +31,13 @@ struct connection {
     enum http_trust trust;
     bool has_uid;
     uid_t uid;             /* the local user at the other end; unix sockets and loopback only */
+    char certificate[64];  /* the client's name in it; "" = none */
     char peer[64];         /* address without port; valid after the peer has gone, too */
     uint64_t wasted_until; /* in h2o_now's time; see watch.c */
     uint32_t requests;     /* running */
     uint64_t idle_since;   /* in h2o_now's time: since when no request has been running */
     bool is_closing;       /* shut down to make room */
+    SSL_CTX *ssl;          /* NULL = no TLS */
 };
 
 struct http_server {
@@ -46,7 +49,10 @@ struct http_server {
     h2o_timeout_t watch; /* the interval of watch.c */
     struct listener listeners[HTTP_MAX_LISTENERS];
     size_t listener_count;
-    SSL_CTX *ssl; /* NULL = no TLS */
+    struct tls_files *tls; /* NULL = no TLS */
+    SSL_CTX *ssl;          /* of new connections */
+    uint64_t tls_version;  /* of the files that ssl has, or that were no good */
+    bool offers_http2;
     struct connection *open;
     uint32_t connections;
     uint32_t requests;
@@ -95,13 +101,16 @@ SONDE_MUST_USE sonde_err http_listen(struct http_server *server, const char *tex
 void http_listen_start(struct http_server *server);
 void http_listen_close(struct http_server *server);
 /* connections.c */
-SONDE_MUST_USE bool http_connection_open(struct listener *listener, h2o_socket_t *sock);
+/* NULL: the socket was closed. */
+struct connection *http_connection_open(struct listener *listener, h2o_socket_t *sock);
 void http_connection_request_began(struct connection *connection);
 void http_connection_request_ended(struct connection *connection);
 bool http_connection_make_room(struct http_server *server);
 /* tls.c */
 SONDE_MUST_USE sonde_err http_tls_create(struct http_server *server, bool http2,
                                          struct sonde_diag *diag);
+/* The context for a new connection, with the newest files. The caller frees it. NULL = no TLS. */
+SSL_CTX *http_tls_take(struct http_server *server);
 void http_tls_destroy(struct http_server *server);
 /* request.c */
 int http_on_request(h2o_handler_t *handler, h2o_req_t *req);

@@ -25,8 +25,11 @@ static bool accept_one(struct listener *listener) {
     h2o_socket_t *sock = h2o_evloop_socket_accept(listener->sock);
     if (!sock)
         return false;
-    if (http_connection_open(listener, sock))
+    struct connection *connection = http_connection_open(listener, sock);
+    if (connection) {
+        listener->accept.ssl_ctx = connection->ssl;
         h2o_accept(&listener->accept, sock);
+    }
     return true;
 }
 

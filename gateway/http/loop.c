@@ -81,7 +81,6 @@ static void prepare(struct http_server *server, bool http2) {
         struct listener *listener = &server->listeners[i];
         listener->accept.ctx = &server->context;
         listener->accept.hosts = server->config.hosts;
-        listener->accept.ssl_ctx = listener->is_unix ? NULL : server->ssl;
     }
 }
 

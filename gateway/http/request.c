@@ -169,6 +169,11 @@ bool http_request_uid(const struct http_request *request, uid_t *uid) {
     return true;
 }
 
+void http_request_certificate(const struct http_request *request, char *text, size_t size) {
+    const struct connection *connection = http_connection_of(request->req);
+    snprintf(text, size, "%s", connection ? connection->certificate : "");
+}
+
 void http_request_peer(const struct http_request *request, char *text, size_t size) {
     const struct connection *connection = http_connection_of(request->req);
     snprintf(text, size, "%s", connection ? connection->peer : "unknown");

@@ -53,8 +53,11 @@ void *relay_create(const struct request_context *context, size_t size,
     relay->family = context->family;
     relay->target = context->target;
     relay->token = dup_token(context->request);
-    relay->caller = (struct client_caller){
-        .token = relay->token, .is_limited = context->is_limited, .uid = context->uid};
+    caller_name(context, relay->caller_name);
+    relay->caller = (struct client_caller){.token = relay->token,
+                                           .is_limited = context->is_limited,
+                                           .uid = context->uid,
+                                           .name = relay->caller_name};
     relay->gateway->relays++;
     http_request_on_gone(context->request, on_gone, relay);
     return relay;

@@ -9,6 +9,7 @@
 
 #include "clients/c/client.h"
 #include "gateway/gateway.h"
+#include "gateway/reply/caller_name.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 struct relay;
@@ -35,6 +36,7 @@ struct relay {
     struct target_choice target;
     char *token; /* of the request; NULL = none */
     struct client_caller caller;
+    char caller_name[CALLER_NAME_SIZE];
     /* Continuations of a call that another call depends on. */
     void (*on_found)(struct relay *relay), (*on_missing)(struct relay *relay);
     bool inside, pulled; /* a callback is running; it has called relay_pull */

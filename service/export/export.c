@@ -42,14 +42,16 @@ static sonde_err read_headers(const struct export_settings *settings, const stru
 
 static sonde_err create_transport(const struct export_settings *settings, const struct kind *kind,
                                   const struct export_address *address,
-                                  struct transport **transport, struct sonde_diag *diag) {
+                                  void (*log)(const char *line), struct transport **transport,
+                                  struct sonde_diag *diag) {
     struct export_headers headers = {0};
     struct transport_options options = {.address = address,
                                         .headers = &headers,
                                         .content_type = kind->protocol->content_type,
                                         .ca_file = settings->ca_file,
                                         .cert_file = settings->cert_file,
-                                        .key_file = settings->key_file};
+                                        .key_file = settings->key_file,
+                                        .log = log};
     sonde_err err = read_headers(settings, kind, &headers, diag);
     if (!err)
         err = address->is_grpc ? grpc_transport_create(&options, transport, diag)
@@ -87,7 +89,7 @@ static sonde_err add_sender(struct exporter *exporter, const struct export_optio
                                     .log = options->log};
     sonde_err err = address_read(kind->option, settings->url, kind->path, &address, diag);
     if (!err)
-        err = create_transport(settings, kind, &address, &sender.transport, diag);
+        err = create_transport(settings, kind, &address, options->log, &sender.transport, diag);
     if (!err)
         err = sender_create(&sender, &exporter->senders[exporter->count], diag);
     exporter->count += !err;

@@ -48,6 +48,7 @@ sonde_err grpc_transport_create(const struct transport_options *options, struct 
         .ca_file = options->ca_file,
         .cert_file = options->cert_file,
         .key_file = options->key_file,
+        .log = options->log,
         .headers = headers,
         .header_count = options->headers->count,
     };

@@ -51,6 +51,7 @@ static void set_options(struct http *http, struct sonde_slice request, uint32_t 
     curl->set(handle, CURLOPT_NOPROGRESS, 0L);
     curl->set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl->set(handle, CURLOPT_XFERINFODATA, http);
+    curl->set(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* a new connection reads its files */
     if (http->ca_file)
         curl->set(handle, CURLOPT_CAINFO, http->ca_file);
     if (http->cert_file)

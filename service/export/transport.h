@@ -29,6 +29,7 @@ struct transport_options {
     const struct export_headers *headers;
     const char *content_type;                   /* HTTP */
     const char *ca_file, *cert_file, *key_file; /* NULL = the system's CAs, no certificate */
+    void (*log)(const char *line);              /* about files that have changed; may be NULL */
 };
 
 /* Copies what it needs. SONDE_INVALID_ARGUMENT, SONDE_IO, SONDE_OUT_OF_MEMORY;

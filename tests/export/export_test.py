@@ -390,6 +390,18 @@ def test_tls_over_http_and_grpc():
         check.equal((state["sent"], log), (1, ""))
 
 
+def test_a_renewed_ca_is_used_by_the_next_connection():
+    tls, other = (collectors.Certificate(FOLDER, f"renewed-{name}") for name in ("server", "other"))
+    ca = os.path.join(FOLDER, "renewed.pem")
+    for kind in (HttpCollector, GrpcCollector):
+        shutil.copy(other.cert, ca)
+        with kind(tls=tls) as collector, Driver("--otlp", collector.url, "--otlp-ca", ca, "--records", "1", "--retry-ms",
+                                                "20") as driver:
+            check.until(lambda: driver.state()["trouble"], what="a refused certificate")
+            shutil.copy(tls.cert, ca)
+            check.until(lambda: driver.state()["sent"] == 1, what="the record sent with the new CA")
+
+
 def labels(series):
     return {label.name: label.value for label in series.labels}
 

@@ -14,7 +14,7 @@
 struct settings {
     struct sonde_option_list grpc;
     const char *token_file, *cert, *key, *client_ca;
-    bool token_everywhere, insecure, redact, fresh, log;
+    bool token_everywhere, insecure, redact, fresh, log, audit;
     uint64_t grace_ms, stacks, name_len;
 };
 
@@ -28,7 +28,7 @@ static const struct sonde_option table[] = {
     ROW("insecure", FLAG, insecure),   ROW("redact", FLAG, redact),
     ROW("fresh", FLAG, fresh),         ROW("log", FLAG, log),
     ROW("grace-ms", NUMBER, grace_ms), ROW("stacks", NUMBER, stacks),
-    ROW("name-len", NUMBER, name_len),
+    ROW("name-len", NUMBER, name_len), ROW("audit", FLAG, audit),
 };
 
 static const struct sonde_options options = {.usage = "fake_server --grpc ADDR",
@@ -37,6 +37,10 @@ static const struct sonde_options options = {.usage = "fake_server --grpc ADDR",
                                              .count = sizeof table / sizeof table[0]};
 
 static void log_line(void *context, const char *line) {
+    fprintf(stderr, "%s\n", line);
+}
+
+static void report_line(const char *line) {
     fprintf(stderr, "%s\n", line);
 }
 
@@ -86,7 +90,8 @@ int main(int argc, char **argv) {
                                      .client_ca_file = settings.client_ca,
                                      .insecure = settings.insecure,
                                      .redact_command_line = settings.redact,
-                                     .log = settings.log ? log_line : NULL};
+                                     .log = settings.log ? log_line : NULL,
+                                     .report = settings.audit ? report_line : NULL};
     sonde_err err = rpc_server_create(&rpc, &server, &diag);
     if (err) {
         fprintf(stderr, "%s\n", diag.text);

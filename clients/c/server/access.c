@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/os/token_file.h"
 #include "clients/c/server/server_state.h"
 
 #include <string.h>
 
 /* The scopes of the first "authorization" header. */
-static unsigned find_scopes(const struct sonde_tokens *tokens,
-                            const grpc_metadata_array *metadata) {
+static unsigned find_scopes(struct token_file *tokens, const grpc_metadata_array *metadata) {
     for (size_t i = 0; i < metadata->count; i++) {
         const grpc_metadata *item = &metadata->metadata[i];
         if (grpc_slice_str_cmp(item->key, "authorization") == 0)
-            return sonde_tokens_scopes(
-                tokens, (struct sonde_slice){(const char *)GRPC_SLICE_START_PTR(item->value),
-                                             GRPC_SLICE_LENGTH(item->value)});
+            return token_file_find(
+                       tokens, (struct sonde_slice){(const char *)GRPC_SLICE_START_PTR(item->value),
+                                                    GRPC_SLICE_LENGTH(item->value)})
+                .scopes;
     }
     return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Addresses and TLS. */
-#include "api/os/secret_file.h"
+#include "api/os/tls_files.h"
 #include "api/port.h"
 #include "clients/c/server/server_state.h"
 
@@ -15,61 +15,37 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAX_PEM   (1u << 20)
 #define UNIX_HEAD "unix:"
 
 /* ---- TLS ---- */
 
-struct pems {
-    struct sonde_buf cert, key, client_ca;
-};
-
-static sonde_err read_pems(const struct server_options *options, struct pems *pems,
-                           struct sonde_diag *diag) {
-    pems->cert.limit = pems->key.limit = pems->client_ca.limit = MAX_PEM;
-    sonde_err err =
-        sonde_file_read(options->cert_file, "certificate", SONDE_FILE_PLAIN, &pems->cert, diag);
-    if (!err)
-        err = sonde_file_read(options->key_file, "key", SONDE_FILE_SECRET, &pems->key, diag);
-    if (!err && options->client_ca_file)
-        err = sonde_file_read(options->client_ca_file, "client CA", SONDE_FILE_PLAIN,
-                              &pems->client_ca, diag);
-    return err;
-}
-
-static grpc_server_credentials *make_tls(const struct pems *pems) {
-    grpc_ssl_pem_key_cert_pair pair = {pems->key.data, pems->cert.data};
-    grpc_ssl_server_certificate_config *config =
-        grpc_ssl_server_certificate_config_create(pems->client_ca.data, &pair, 1);
-    grpc_ssl_server_credentials_options *ssl =
-        grpc_ssl_server_credentials_create_options_using_config(
-            pems->client_ca.data ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                                 : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-            config);
-    return ssl ? grpc_ssl_server_credentials_create_with_options(ssl) : NULL;
-}
-
-static sonde_err make_credentials(const struct server_options *options,
-                                  grpc_server_credentials **credentials, struct sonde_diag *diag) {
-    struct pems pems = {0};
-    if (!options->cert_file && !options->key_file && !options->client_ca_file) {
-        *credentials = grpc_insecure_server_credentials_create();
-        return SONDE_OK;
+/* Called by gRPC for the listener and for each handshake, one at a time. gRPC aborts without a client
+ * CA, even if it asks for no client certificate: then it gets a certificate that it does not use. */
+static grpc_ssl_certificate_config_reload_status
+fetch(void *context, grpc_ssl_server_certificate_config **config) {
+    struct tls_user *user = context;
+    const struct tls_pems *pems = tls_files_take(user->files);
+    grpc_ssl_certificate_config_reload_status status = GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    if (pems->version != user->version) {
+        grpc_ssl_pem_key_cert_pair pair = {pems->key, pems->cert};
+        *config =
+            grpc_ssl_server_certificate_config_create(pems->ca ? pems->ca : pems->cert, &pair, 1);
+        user->version = pems->version;
+        status = GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
     }
-    if (!options->cert_file || !options->key_file)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "TLS needs both a certificate and its key");
-    sonde_err err = read_pems(options, &pems, diag);
-    if (!err && pems.cert.data && pems.key.data)
-        *credentials = make_tls(&pems);
-    if (!err && !*credentials)
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "the certificate and the key do not match or are not valid");
-    if (pems.key.data)
-        explicit_bzero(pems.key.data, pems.key.len);
-    sonde_buf_finish(&pems.cert);
-    sonde_buf_finish(&pems.key);
-    sonde_buf_finish(&pems.client_ca);
-    return err;
+    tls_pems_drop(pems);
+    return status;
+}
+
+static grpc_server_credentials *make_credentials(struct tls_user *user, bool asks_client) {
+    if (!user->files)
+        return grpc_insecure_server_credentials_create();
+    grpc_ssl_server_credentials_options *options =
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            asks_client ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                        : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+            fetch, user);
+    return options ? grpc_ssl_server_credentials_create_with_options(options) : NULL;
 }
 
 /* ---- Addresses ---- */
@@ -126,20 +102,24 @@ static sonde_err bind_unix(struct server *server, const char *text, struct sonde
 }
 
 static sonde_err bind_tcp(struct server *server, const char *text,
-                          const struct server_options *options,
-                          grpc_server_credentials *credentials, struct sonde_diag *diag) {
+                          const struct server_options *options, struct sonde_diag *diag) {
     const char *colon = strrchr(text, ':');
     unsigned wanted;
     if (!colon || colon == text || !sonde_port_read(colon + 1, &wanted))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "address \"%.64s\" is neither unix:PATH nor HOST:PORT; " SONDE_PORT_RULE,
                           text);
-    if (!options->tokens && !options->client_ca_file && !options->is_open)
+    if (!options->tokens && !options->asks_client && !options->is_open)
         return sonde_fail(diag, SONDE_PERMISSION_DENIED,
                           "others can reach %.64s: give --token-file, or --tls-cert, --tls-key and "
                           "--tls-client-ca, or listen on unix:PATH",
                           text);
-    int port = grpc_server_add_http2_port(server->core, text, credentials);
+    struct tls_user *user = &server->tls[server->address_count];
+    user->files = options->tls;
+    grpc_server_credentials *credentials = make_credentials(user, options->asks_client);
+    int port = credentials ? grpc_server_add_http2_port(server->core, text, credentials) : 0;
+    if (credentials)
+        grpc_server_credentials_release(credentials);
     if (port <= 0)
         return sonde_fail(diag, SONDE_IO, "cannot listen on %.64s; check that the port is free",
                           text);
@@ -151,19 +131,16 @@ static sonde_err bind_tcp(struct server *server, const char *text,
 
 sonde_err server_listen(struct server *server, const struct server_options *options,
                         struct sonde_diag *diag) {
-    grpc_server_credentials *credentials = NULL;
+    sonde_err err = SONDE_OK;
     if (options->address_count == 0 || options->address_count > SERVER_MAX_ADDRESSES)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "give 1 to %d addresses",
                           SERVER_MAX_ADDRESSES);
-    sonde_err err = make_credentials(options, &credentials, diag);
     for (size_t i = 0; i < options->address_count && !err; i++) {
         const char *text = options->addresses[i];
         err = strncmp(text, UNIX_HEAD, strlen(UNIX_HEAD)) == 0
                   ? bind_unix(server, text, diag)
-                  : bind_tcp(server, text, options, credentials, diag);
+                  : bind_tcp(server, text, options, diag);
     }
-    if (credentials)
-        grpc_server_credentials_release(credentials);
     return err;
 }
 

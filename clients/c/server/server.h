@@ -23,6 +23,8 @@
 
 struct server;
 struct server_call;
+struct tls_files;
+struct token_file;
 
 struct server_method {
     const char *path; /* "/sonde.v1.Controller/GetFleet" */
@@ -44,10 +46,10 @@ struct server_options {
     void *context;                /* for on_start */
     const char *const *addresses; /* unix:PATH or HOST:PORT; port 0 = the kernel chooses */
     size_t address_count;         /* 1 to SERVER_MAX_ADDRESSES */
-    struct sonde_tokens *tokens;  /* NULL = none; borrowed */
-    /* PEM; NULL = none. TLS on TCP addresses; with client_ca_file clients need a certificate. */
-    const char *cert_file, *key_file, *client_ca_file;
-    bool is_open; /* over TCP anybody may call, for tests */
+    struct token_file *tokens;    /* NULL = none; it must outlive the server */
+    struct tls_files *tls;        /* NULL = none, the same; on TCP addresses */
+    bool asks_client;             /* clients need a certificate of the CA of tls */
+    bool is_open;                 /* over TCP anybody may call, for tests */
 };
 
 /* SONDE_INVALID_ARGUMENT (an address, a file), SONDE_PERMISSION_DENIED (a TCP address without

@@ -8,6 +8,7 @@
 
 #include <grpc/grpc.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* A call has one tag for each batch that can be under way. */
 enum tag_kind { TAG_ARRIVAL, TAG_BEGIN, TAG_CLOSE, TAG_READ, TAG_SENT, TAG_STATUS, TAG_KINDS };
@@ -17,9 +18,16 @@ struct tag {
     enum tag_kind kind;
 };
 
+/* Which version of the TLS files a listener uses. */
+struct tls_user {
+    struct tls_files *files;
+    atomic_uint_fast64_t version;
+};
+
 struct server {
     struct server_options options; /* methods, tokens and context */
     char addresses[SERVER_MAX_ADDRESSES][160];
+    struct tls_user tls[SERVER_MAX_ADDRESSES];
     bool owns_socket[SERVER_MAX_ADDRESSES]; /* unix: removed at the end */
     size_t address_count;
     grpc_completion_queue *queue;

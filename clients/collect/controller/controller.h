@@ -31,9 +31,10 @@ struct controller;
 
 struct controller_options {
     const char *name, *session;
-    const char *token, *ca_file, *cert_file, *key_file; /* for calls to hosts; as in client.h */
-    const char *pause_dir;                              /* where the kill switch's file is */
-    const Sonde__V1__CollectSettings *settings;         /* without rules; must outlive it */
+    struct token_file *token_file; /* for calls to hosts; NULL = none. It must outlive this */
+    struct tls_files *tls;         /* the same */
+    const char *pause_dir;         /* where the kill switch's file is */
+    const Sonde__V1__CollectSettings *settings; /* without rules; must outlive it */
     uint32_t breaker_percent;
     struct client_loop *loop;
     struct spool *spool;

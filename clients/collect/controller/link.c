@@ -340,10 +340,8 @@ static sonde_err connect_host(struct link *link, struct sonde_diag *diag) {
     const struct controller_options *from = &link->controller->options;
     const struct client_options options = {
         .address = link->host->address,
-        .token = from->token,
-        .ca_file = from->ca_file,
-        .cert_file = from->cert_file,
-        .key_file = from->key_file,
+        .token_file = from->token_file,
+        .tls = from->tls,
         .server_name = link->host->tls_name,
         .loop = from->loop,
         .is_lean = true,

@@ -45,10 +45,8 @@ static sonde_err ask(const struct group *group, const char *address, uint32_t du
     const struct group_options *from = &group->options;
     const struct client_options options = {
         .address = address,
-        .token = from->token,
-        .ca_file = from->ca_file,
-        .cert_file = from->cert_file,
-        .key_file = from->key_file,
+        .token_file = from->token_file,
+        .tls = from->tls,
         .server_name = from->server_name,
     };
     Sonde__V1__RenewLeaseRequest request = SONDE__V1__RENEW_LEASE_REQUEST__INIT;

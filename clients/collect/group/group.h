@@ -19,13 +19,17 @@
 #define GROUP_LEASE_S 20
 
 struct group;
+struct tls_files;
+struct token_file;
 
 struct group_options {
     const char *name, *own;       /* the group's, and this controller's */
     uint32_t lease_s;             /* 5 to 300 */
     const char *const *addresses; /* of History */
     size_t address_count;
-    const char *token, *ca_file, *cert_file, *key_file, *server_name; /* as in client.h */
+    const char *server_name;       /* as in client.h */
+    struct token_file *token_file; /* NULL = none; it must outlive this */
+    struct tls_files *tls;         /* the same */
     /* Who is in the group now, sorted; on the group's thread. Not called before it is known. */
     void (*on_change)(void *context, const char *const *members, size_t count);
     void *context;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/service/service.h"
 
-#include "api/os/secret_file.h"
+#include "api/os/tls_files.h"
+#include "api/os/token_file.h"
 #include "clients/c/server/server.h"
 #include "clients/collect/controller/fleet.h"
 #include "clients/collect/controller/registered.h"
@@ -17,7 +18,8 @@
 
 struct service {
     struct server *server;
-    struct sonde_tokens *tokens;
+    struct token_file *tokens;
+    struct tls_files *tls;
     pthread_t thread;
     _Atomic bool is_stopping;
 };
@@ -91,21 +93,27 @@ static void *run(void *context) {
     return NULL;
 }
 
-static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
-                             struct sonde_diag *diag) {
-    struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
-    sonde_err err = sonde_file_read(path, "token file", SONDE_FILE_SECRET, &text, diag);
-    if (!err)
-        err = sonde_tokens_parse(sonde_buf_slice(&text), MIN_TOKEN, tokens, diag);
-    if (text.data)
-        explicit_bzero(text.data, text.len);
-    sonde_buf_finish(&text);
-    return err;
+static sonde_err open_files(struct service *service, const struct service_options *options,
+                            struct sonde_diag *diag) {
+    const struct tls_files_options tls = {.cert_file = options->cert_file,
+                                          .key_file = options->key_file,
+                                          .ca_file = options->client_ca_file,
+                                          .key_kind = SONDE_FILE_SECRET,
+                                          .log = options->log};
+    bool has_tls = options->cert_file || options->key_file || options->client_ca_file;
+    sonde_err err = SONDE_OK;
+    if (has_tls && (!options->cert_file || !options->key_file))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "TLS needs both a certificate and its key");
+    if (options->token_file)
+        err =
+            token_file_create(options->token_file, MIN_TOKEN, options->log, &service->tokens, diag);
+    return !err && has_tls ? tls_files_create(&tls, &service->tls, diag) : err;
 }
 
 static void finish(struct service *service) {
     server_destroy(service->server);
-    sonde_tokens_destroy(service->tokens);
+    token_file_destroy(service->tokens);
+    tls_files_destroy(service->tls);
     free(service);
 }
 
@@ -115,8 +123,7 @@ sonde_err service_start(const struct service_options *options, struct controller
     *started = NULL;
     if (!service)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "not enough memory");
-    sonde_err err =
-        options->token_file ? read_tokens(options->token_file, &service->tokens, diag) : SONDE_OK;
+    sonde_err err = open_files(service, options, diag);
     const struct server_options server = {
         .methods = methods,
         .method_count = sizeof methods / sizeof methods[0],
@@ -124,9 +131,8 @@ sonde_err service_start(const struct service_options *options, struct controller
         .addresses = options->addresses,
         .address_count = options->address_count,
         .tokens = service->tokens,
-        .cert_file = options->cert_file,
-        .key_file = options->key_file,
-        .client_ca_file = options->client_ca_file,
+        .tls = service->tls,
+        .asks_client = options->client_ca_file != NULL,
     };
     if (!err)
         err = server_create(&server, &service->server, diag);

@@ -14,6 +14,7 @@ struct service_options {
     size_t address_count;
     /* As in sonded: over TCP a token is needed, or a certificate of this CA. NULL = none. */
     const char *token_file, *cert_file, *key_file, *client_ca_file;
+    void (*log)(const char *line); /* about files that have changed */
 };
 
 /* The controller must outlive the service. Errors: those of server_create and of the token file. */

@@ -120,10 +120,8 @@ static sonde_err open_call(struct deliver *deliver, const ProtobufCMessage *firs
     const struct deliver_options *from = &deliver->options;
     const struct client_options options = {
         .address = from->addresses[deliver->address],
-        .token = from->token,
-        .ca_file = from->ca_file,
-        .cert_file = from->cert_file,
-        .key_file = from->key_file,
+        .token_file = from->token_file,
+        .tls = from->tls,
         .server_name = from->server_name,
     };
     deliver->has_ended = false;

@@ -26,7 +26,9 @@ struct deliver_options {
     struct spool *spool;
     const char *const *addresses; /* of History */
     size_t address_count;
-    const char *token, *ca_file, *cert_file, *key_file, *server_name; /* as in client.h */
+    const char *server_name;       /* as in client.h */
+    struct token_file *token_file; /* NULL = none; it must outlive this */
+    struct tls_files *tls;         /* the same */
     /* The store lacks these stacks of windows from these sources: ask the hosts. Not more than once
      * a minute for the same stack. On the deliverer's thread. */
     void (*on_unknown)(void *context, const uint64_t *sources, size_t source_count,

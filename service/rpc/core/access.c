@@ -2,13 +2,15 @@
  *
  * Access control of a call. Without a token sonded's own user and root are allowed: over unix
  * sockets, which only they can open, and over loopback, where the kernel knows who is at the other
- * end. Client certificates have been checked before a call exists. A server without a token file
+ * end. Client certificates have been verified before a call exists; their names are checked first
+ * of all, except over unix sockets, which have no TLS. A server without a token file
  * ignores tokens, because a gateway in front of it may have a token file of its own.
  *
  * A gateway makes calls for other users and says so in metadata ("sonde-caller-uid"). That only
  * takes rights away, so whoever is allowed to call may send it. A sonded that serves the guests of
  * one user shows them to whom the gateway admits, but samples only the caller's own processes from
  * outside. */
+#include "service/rpc/core/certificate.h"
 #include "service/rpc/core/peer.h"
 #include "service/rpc/core/server_state.h"
 
@@ -32,8 +34,7 @@ static bool is_own_user(const struct rpc_server *server, grpc_call *call) {
     return is_own;
 }
 
-/* Borrowed from metadata; data NULL = not sent. */
-static struct sonde_slice find(const grpc_metadata_array *metadata, const char *key) {
+struct sonde_slice rpc_metadata_find(const grpc_metadata_array *metadata, const char *key) {
     for (size_t i = 0; i < metadata->count; i++) {
         const grpc_metadata *sent = &metadata->metadata[i];
         if (grpc_slice_str_cmp(sent->key, key) == 0)
@@ -45,7 +46,7 @@ static struct sonde_slice find(const grpc_metadata_array *metadata, const char *
 
 /* A text that is not a number means a user who has no processes. */
 static void read_caller(const grpc_metadata_array *metadata, struct rpc_caller *caller) {
-    struct sonde_slice sent = find(metadata, "sonde-caller-uid");
+    struct sonde_slice sent = rpc_metadata_find(metadata, "sonde-caller-uid");
     char digits[MAX_UID_DIGITS + 1] = "";
     *caller = (struct rpc_caller){.is_limited_outside = sent.data != NULL, .uid = (uid_t)-1};
     if (!sent.data || sent.len == 0 || sent.len > MAX_UID_DIGITS)
@@ -56,29 +57,45 @@ static void read_caller(const grpc_metadata_array *metadata, struct rpc_caller *
         caller->uid = (uid_t)uid;
 }
 
-static sonde_err check_token(const struct rpc_server *server, struct sonde_slice sent,
-                             const struct rpc_method *method, struct sonde_diag *diag) {
-    unsigned scopes = sonde_tokens_scopes(server->tokens, sent);
-    if (scopes == 0)
+static sonde_err check_token(const struct rpc_caller *caller, const struct rpc_method *method,
+                             struct sonde_diag *diag) {
+    if (caller->token.scopes == 0)
         return sonde_fail(diag, SONDE_UNAUTHENTICATED,
                           "the token is wrong: send \"authorization: Bearer TOKEN\"");
-    if (!(scopes & method->scope))
+    if (!(caller->token.scopes & method->scope))
         return sonde_fail(diag, SONDE_PERMISSION_DENIED,
                           "the token does not allow this: it needs the scope %s",
                           method->scope == RPC_SCOPE_CONTROL ? "control" : "read");
     return SONDE_OK;
 }
 
+sonde_err rpc_access_certificate(const struct rpc_server *server, grpc_call *call,
+                                 struct sonde_diag *diag) {
+    if (server->client_name_count == 0)
+        return SONDE_OK;
+    char *peer = grpc_call_get_peer(call);
+    bool is_good = strncmp(peer, "unix:", 5) == 0 ||
+                   rpc_certificate_is_listed(call, server->client_names, server->client_name_count);
+    gpr_free(peer);
+    return is_good ? SONDE_OK
+                   : sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                                "this service does not accept the name of the client certificate: "
+                                "list it with --tls-client-name");
+}
+
 sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
                      const grpc_metadata_array *metadata, const struct rpc_method *method,
                      struct rpc_caller *caller, struct sonde_diag *diag) {
-    struct sonde_slice authorization = find(metadata, "authorization");
+    struct sonde_slice authorization = rpc_metadata_find(metadata, "authorization");
     read_caller(metadata, caller);
     caller->is_limited = caller->is_limited_outside && server->separates_users;
     if (method->scope == RPC_SCOPE_NONE || server->is_open)
         return SONDE_OK;
-    if (authorization.data && server->tokens)
-        return check_token(server, authorization, method, diag);
+    caller->has_token = authorization.data && server->tokens;
+    if (caller->has_token)
+        caller->token = token_file_find(server->tokens, authorization);
+    if (caller->has_token)
+        return check_token(caller, method, diag);
     if (!(server->token_everywhere && server->tokens) && is_own_user(server, call))
         return SONDE_OK;
     return sonde_fail(diag, SONDE_UNAUTHENTICATED,

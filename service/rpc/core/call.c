@@ -39,6 +39,7 @@ struct rpc_call {
     struct timespec arrived;
     uint64_t deadline_ns;
     struct rpc_caller caller;
+    struct rpc_audit audit;
     char note[160];
 };
 
@@ -65,6 +66,7 @@ static void destroy(struct rpc_call *call) {
     struct rpc_server *server = call->server;
     if (call->events->release)
         call->events->release(call);
+    rpc_audit_write(server, &call->audit, call->end_err);
     log_call(call);
     *call->link = call->next;
     if (call->next)
@@ -181,6 +183,8 @@ void rpc_send_slices(struct rpc_call *call, grpc_slice *slices, size_t count) {
         unref_all(slices, count);
         return;
     }
+    if (call->method->kind == RPC_BIDI || call->method->kind == RPC_DUPLEX)
+        rpc_audit_write(call->server, &call->audit, SONDE_OK);
     grpc_op ops[2] = {{0}}, *end = add_initial_metadata(call, ops);
     end = add_message(call, end, slices, count);
     call->is_sending = true;
@@ -297,6 +301,7 @@ static void on_received(struct loop_tag *tag, bool ok) {
             rpc_decode(call->received, call->method->request, &call->arena, &request, &diag);
         grpc_byte_buffer_destroy(call->received);
         call->received = NULL;
+        rpc_audit_request(&call->audit, request);
         if (err)
             rpc_finish(call, err, &diag);
         else
@@ -315,6 +320,8 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
     call->call = core;
     call->references = 1;
     call->events = &rpc_no_events;
+    call->audit = (struct rpc_audit){
+        .method = method, .caller = &call->caller, .note = call->note, .core = core};
     call->close_tag.run = on_close;
     call->receive_tag.run = on_received;
     call->send_tag.run = on_sent;
@@ -331,10 +338,13 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
 
 static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
                        ProtobufCMessage **request, struct sonde_diag *diag) {
-    if (!call->method)
-        return SONDE_UNIMPLEMENTED;
-    sonde_err err =
-        rpc_access(call->server, call->call, &arrival->metadata, call->method, &call->caller, diag);
+    rpc_audit_metadata(&call->audit, &arrival->metadata);
+    sonde_err err = rpc_access_certificate(call->server, call->call, diag);
+    if (!err && !call->method)
+        err = SONDE_UNIMPLEMENTED;
+    if (!err)
+        err = rpc_access(call->server, call->call, &arrival->metadata, call->method, &call->caller,
+                         diag);
     if (err)
         return err;
     if (call->server->stopping)
@@ -344,6 +354,7 @@ static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
                           RPC_MAX_CALLS, RPC_MAX_CALLS);
     if (!rpc_has_many_requests(call->method))
         err = rpc_decode(arrival->payload, call->method->request, &call->arena, request, diag);
+    rpc_audit_request(&call->audit, *request);
     if (!err)
         err = rpc_caller_limit(&call->caller, call->server->engine, call->method, *request,
                                &call->arena, diag);

@@ -31,6 +31,9 @@ enum rpc_kind {
 };
 enum rpc_scope { RPC_SCOPE_NONE = 0, RPC_SCOPE_READ = 1, RPC_SCOPE_CONTROL = 2 };
 
+/* Calls of a method that changes state are audited (audit.h). */
+enum rpc_effect { RPC_EFFECT_NONE, RPC_EFFECT_STATE };
+
 /* What a method does for a caller who may only see and control their own processes. */
 enum rpc_reach {
     RPC_REACH_SHARED,   /* refused: it is about what all users share */
@@ -46,6 +49,7 @@ struct rpc_method {
     const char *path; /* "/sonde.v1.Profiler/GetInfo" */
     enum rpc_kind kind;
     enum rpc_scope scope;
+    enum rpc_effect effect;
     enum rpc_reach reach;
     const ProtobufCMessageDescriptor *request;
     void (*start)(struct rpc_call *call, const ProtobufCMessage *request);

@@ -1,64 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/credentials.h"
 
-#include "api/os/secret_file.h"
-
-#include <string.h>
-
-#define MAX_PEM (1u << 20)
-
-struct pems {
-    struct sonde_buf cert, key, client_ca;
-};
-
-static sonde_err read_pems(const struct rpc_server_options *options, struct pems *pems,
-                           struct sonde_diag *diag) {
-    pems->cert.limit = pems->key.limit = pems->client_ca.limit = MAX_PEM;
-    sonde_err err =
-        sonde_file_read(options->cert_file, "certificate", SONDE_FILE_PLAIN, &pems->cert, diag);
-    if (!err)
-        err = sonde_file_read(options->key_file, "key", SONDE_FILE_SECRET, &pems->key, diag);
-    if (!err && options->client_ca_file)
-        err = sonde_file_read(options->client_ca_file, "client CA", SONDE_FILE_PLAIN,
-                              &pems->client_ca, diag);
-    return err;
-}
-
-static grpc_server_credentials *make_tls(const struct pems *pems) {
-    grpc_ssl_pem_key_cert_pair pair = {pems->key.data, pems->cert.data};
-    grpc_ssl_server_certificate_config *config =
-        grpc_ssl_server_certificate_config_create(pems->client_ca.data, &pair, 1);
-    grpc_ssl_server_credentials_options *ssl =
-        grpc_ssl_server_credentials_create_options_using_config(
-            pems->client_ca.data ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
-                                 : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
-            config);
-    return ssl ? grpc_ssl_server_credentials_create_with_options(ssl) : NULL;
-}
-
-static void finish(struct pems *pems) {
-    if (pems->key.data)
-        explicit_bzero(pems->key.data, pems->key.len);
-    sonde_buf_finish(&pems->cert);
-    sonde_buf_finish(&pems->key);
-    sonde_buf_finish(&pems->client_ca);
-}
-
-sonde_err rpc_credentials_create(const struct rpc_server_options *options,
-                                 grpc_server_credentials **credentials, struct sonde_diag *diag) {
-    struct pems pems = {0};
-    if (!options->cert_file && !options->key_file && !options->client_ca_file) {
-        *credentials = grpc_insecure_server_credentials_create();
+sonde_err rpc_tls_open(const struct rpc_server_options *options, struct tls_files **files,
+                       struct sonde_diag *diag) {
+    const struct tls_files_options wanted = {.cert_file = options->cert_file,
+                                             .key_file = options->key_file,
+                                             .ca_file = options->client_ca_file,
+                                             .key_kind = SONDE_FILE_SECRET,
+                                             .log = options->report};
+    *files = NULL;
+    if (options->client_name_count && !options->client_ca_file)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "names of client certificates need the CA that signs them: give "
+                          "--tls-client-ca, too");
+    if (!options->cert_file && !options->key_file && !options->client_ca_file)
         return SONDE_OK;
-    }
     if (!options->cert_file || !options->key_file)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "TLS needs both a certificate and its key");
-    sonde_err err = read_pems(options, &pems, diag);
-    if (!err && (!pems.cert.data || !pems.key.data))
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the certificate or its key is empty");
-    if (!err && !(*credentials = make_tls(&pems)))
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "the certificate and the key do not match or are not valid");
-    finish(&pems);
-    return err;
+    return tls_files_create(&wanted, files, diag);
+}
+
+/* Called by gRPC for the listener and for each handshake, one at a time. gRPC aborts without a
+ * client CA, even if it asks for no client certificate: then it gets a certificate that it does not
+ * use. */
+static grpc_ssl_certificate_config_reload_status
+fetch(void *context, grpc_ssl_server_certificate_config **config) {
+    struct rpc_tls_user *user = context;
+    const struct tls_pems *pems = tls_files_take(user->files);
+    grpc_ssl_certificate_config_reload_status status = GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    if (pems->version != atomic_load(&user->version)) {
+        grpc_ssl_pem_key_cert_pair pair = {pems->key, pems->cert};
+        *config =
+            grpc_ssl_server_certificate_config_create(pems->ca ? pems->ca : pems->cert, &pair, 1);
+        atomic_store(&user->version, pems->version);
+        status = GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+    }
+    tls_pems_drop(pems);
+    return status;
+}
+
+grpc_server_credentials *rpc_credentials_create(struct rpc_tls_user *user) {
+    if (!user->files)
+        return grpc_insecure_server_credentials_create();
+    grpc_ssl_server_credentials_options *options =
+        grpc_ssl_server_credentials_create_options_using_config_fetcher(
+            user->asks_client ? GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY
+                              : GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE,
+            fetch, user);
+    return options ? grpc_ssl_server_credentials_create_with_options(options) : NULL;
 }

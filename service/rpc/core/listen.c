@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/listen.h"
 
-#include "service/rpc/core/credentials.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grpc/grpc_security.h>
@@ -112,12 +110,14 @@ static sonde_err try_port(const char *text, const struct rpc_address *address,
 }
 
 static sonde_err bind_tcp(struct rpc_listener *listener, grpc_server *server, const char *text,
-                          const struct rpc_address *address, grpc_server_credentials *credentials,
-                          struct sonde_diag *diag) {
+                          const struct rpc_address *address, struct sonde_diag *diag) {
     sonde_err err = try_port(text, address, diag);
     if (err)
         return err;
-    int port = grpc_server_add_http2_port(server, text, credentials);
+    grpc_server_credentials *credentials = rpc_credentials_create(&listener->tls);
+    int port = credentials ? grpc_server_add_http2_port(server, text, credentials) : 0;
+    if (credentials)
+        grpc_server_credentials_release(credentials);
     if (port <= 0)
         return sonde_fail(diag, SONDE_IO, "cannot listen on %s; check that the port is free", text);
     const char *form = strchr(address->host, ':') ? "[%s]:%d" : "%s:%d";
@@ -137,8 +137,7 @@ static sonde_err judge(const char *text, const struct rpc_address *address,
 }
 
 static sonde_err bind_one(struct rpc_listener *listener, grpc_server *server, const char *text,
-                          const struct rpc_server_options *options,
-                          grpc_server_credentials *credentials, struct sonde_diag *diag) {
+                          const struct rpc_server_options *options, struct sonde_diag *diag) {
     struct rpc_address address;
     sonde_err err = rpc_address_parse(text, &address, diag);
     if (!err)
@@ -147,23 +146,23 @@ static sonde_err bind_one(struct rpc_listener *listener, grpc_server *server, co
         return err;
     if (address.path)
         return bind_unix(listener, server, address.path, options->unix_mode, diag);
-    return bind_tcp(listener, server, text, &address, credentials, diag);
+    return bind_tcp(listener, server, text, &address, diag);
 }
 
 sonde_err rpc_listen(struct rpc_listeners *listeners, grpc_server *server,
-                     const struct rpc_server_options *options, struct sonde_diag *diag) {
-    grpc_server_credentials *credentials = NULL;
+                     const struct rpc_server_options *options, struct tls_files *tls,
+                     struct sonde_diag *diag) {
+    sonde_err err = SONDE_OK;
     if (options->address_count == 0 || options->address_count > RPC_MAX_ADDRESSES)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "give 1 to %d addresses",
                           RPC_MAX_ADDRESSES);
-    sonde_err err = rpc_credentials_create(options, &credentials, diag);
     for (size_t i = 0; i < options->address_count && !err; i++) {
         struct rpc_listener *listener = &listeners->items[listeners->count++];
         listener->lock_fd = -1;
-        err = bind_one(listener, server, options->addresses[i], options, credentials, diag);
+        listener->tls.files = tls;
+        listener->tls.asks_client = options->client_ca_file != NULL;
+        err = bind_one(listener, server, options->addresses[i], options, diag);
     }
-    if (credentials)
-        grpc_server_credentials_release(credentials);
     return err;
 }
 

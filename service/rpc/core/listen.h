@@ -9,6 +9,7 @@
 #define SONDE_SERVICE_RPC_CORE_LISTEN_H
 
 #include "api/error.h"
+#include "service/rpc/core/credentials.h"
 #include "service/rpc/core/server.h"
 
 #include <grpc/grpc.h>
@@ -20,6 +21,7 @@ struct rpc_listener {
     char address[300]; /* as bound */
     char lock_path[120];
     int lock_fd; /* -1 = none */
+    struct rpc_tls_user tls;
 };
 
 struct rpc_listeners {
@@ -39,8 +41,9 @@ struct rpc_address {
 SONDE_MUST_USE sonde_err rpc_address_parse(const char *text, struct rpc_address *address,
                                            struct sonde_diag *diag);
 
+/* tls: of all TCP addresses; NULL = plaintext. It must outlive the server. */
 SONDE_MUST_USE sonde_err rpc_listen(struct rpc_listeners *listeners, grpc_server *server,
-                                    const struct rpc_server_options *options,
+                                    const struct rpc_server_options *options, struct tls_files *tls,
                                     struct sonde_diag *diag);
 /* Removes our sockets and locks. Call it after the server has been destroyed. */
 void rpc_listeners_finish(struct rpc_listeners *listeners);

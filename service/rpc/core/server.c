@@ -3,7 +3,6 @@
  * Start and shutdown of the server. Shutdown happens in this order: refuse new calls and end the
  * endless ones (on the loop), wait until gRPC has no calls left, wait for the engine's last events,
  * close the queue, join the thread. Only then is everything freed. */
-#include "api/os/secret_file.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/captures/saved_captures.h"
@@ -63,18 +62,6 @@ static void *run_loop(void *context) {
     return NULL;
 }
 
-static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
-                             struct sonde_diag *diag) {
-    struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
-    sonde_err err = sonde_file_read(path, "token file", SONDE_FILE_SECRET, &text, diag);
-    if (!err)
-        err = sonde_tokens_parse(sonde_buf_slice(&text), MIN_TOKEN, tokens, diag);
-    if (text.data)
-        explicit_bzero(text.data, text.len);
-    sonde_buf_finish(&text);
-    return err;
-}
-
 /* gRPC's threads and ours inherit this mask: only the main thread handles signals. */
 static sonde_err start(struct rpc_server *server, const struct rpc_server_options *options,
                        struct sonde_diag *diag) {
@@ -93,9 +80,12 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
     grpc_server_register_completion_queue(server->core, loop_queue(server->loop), NULL);
     err = rpc_accept_register(server, diag);
     if (!err && options->token_file)
-        err = read_tokens(options->token_file, &server->tokens, diag);
+        err = token_file_create(options->token_file, MIN_TOKEN, options->report, &server->tokens,
+                                diag);
     if (!err)
-        err = rpc_listen(&server->listeners, server->core, options, diag);
+        err = rpc_tls_open(options, &server->tls, diag);
+    if (!err)
+        err = rpc_listen(&server->listeners, server->core, options, server->tls, diag);
     if (err)
         return err;
     grpc_server_start(server->core);
@@ -128,10 +118,13 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->token_everywhere = options->token_everywhere;
     server->separates_users = options->separates_users;
     server->is_open = !options->token_file && (options->insecure || options->client_ca_file);
+    server->client_names = options->client_names;
+    server->client_name_count = options->client_name_count;
     server->redact_command_line = options->redact_command_line;
     server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
     server->log = options->log;
     server->log_context = options->log_context;
+    server->report = options->report;
     server->export_info = options->export_info;
     server->export_context = options->export_context;
     gpr_set_log_function(on_core_log);
@@ -157,6 +150,7 @@ static void close_when_empty(struct rpc_server *server) {
         return;
     server->loop_is_closed = true;
     loop_timer_clear(server->loop, &server->grace_timer);
+    rpc_audit_finish(server);
     loop_close(server->loop);
 }
 
@@ -234,7 +228,8 @@ void rpc_server_destroy(struct rpc_server *server) {
     rpc_history_destroy(server->history);
     loop_destroy(server->loop);
     rpc_accept_finish(server);
-    sonde_tokens_destroy(server->tokens);
+    token_file_destroy(server->tokens);
+    tls_files_destroy(server->tls);
     saved_captures_close(server->saved);
     grpc_shutdown();
     free(server->spool_dir);

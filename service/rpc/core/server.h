@@ -63,8 +63,13 @@ struct rpc_server_options {
     const char *token_file;
     bool token_everywhere; /* ask for a token on unix sockets and loopback too */
     /* PEM. TLS on every TCP address if cert_file is set; with client_ca_file, clients need a
-     * certificate that it signed. */
+     * certificate that it signed. These files and token_file are read again when they change:
+     * connections and calls that begin later use the new contents. */
     const char *cert_file, *key_file, *client_ca_file;
+    /* With client_ca_file: only certificates with one of these common or DNS names. They must
+     * outlive the server. */
+    const char *const *client_names;
+    size_t client_name_count; /* 0 = any name */
     bool insecure;            /* allow other addresses than loopback without token or certificate */
     bool redact_command_line; /* GetCommandLine returns only argument 0 */
     bool separates_users;     /* calls for another user reach only that user's processes */
@@ -88,6 +93,9 @@ struct rpc_server_options {
      * NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
+    /* Called with one line, without newline: the audit (core/audit.h), and what became of files
+     * that have changed. Any thread; may be NULL. */
+    void (*report)(const char *line);
 };
 
 /* Binds every address and starts to serve. SONDE_INVALID_ARGUMENT (an address, a file),

@@ -4,7 +4,9 @@
 #ifndef SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 #define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 
-#include "api/tokens.h"
+#include "api/os/token_file.h"
+#include "service/rpc/core/audit.h"
+#include "service/rpc/core/audit_limit.h"
 #include "service/rpc/core/call.h"
 #include "service/rpc/core/listen.h"
 #include "service/rpc/core/server.h"
@@ -23,7 +25,10 @@ struct rpc_server {
     struct engine *engine;
     struct loop *loop;
     grpc_server *core;
-    struct sonde_tokens *tokens; /* NULL = none */
+    struct token_file *tokens;       /* NULL = none */
+    struct tls_files *tls;           /* NULL = plaintext */
+    const char *const *client_names; /* of certificates; any if there are none */
+    size_t client_name_count;
     struct saved_captures *saved;
     struct rpc_history *history;      /* NULL = none is kept */
     struct collect *collect;          /* NULL = Collect is refused */
@@ -47,6 +52,9 @@ struct rpc_server {
     struct user_names user_names;
     void (*log)(void *context, const char *line);
     void *log_context;
+    void (*report)(const char *line); /* NULL = no audit */
+    struct audit_limit audit_limit;
+    struct loop_timer audit_timer;
     rpc_export_info *export_info; /* NULL = nothing is sent from here */
     void *export_context;
 };
@@ -86,9 +94,17 @@ struct rpc_caller {
     bool is_limited_outside;
     bool asks_for_guest; /* the call is about a guest that may be another user's */
     uid_t uid;
+    bool has_token;
+    struct sonde_token_match token; /* scopes 0 = unknown */
 };
 
-/* access.c: checks whether this call is allowed, and fills in its caller. */
+/* access.c: whether the client's certificate is listed, if the server has a list. Comes before
+ * anything else of a call is looked at. */
+SONDE_MUST_USE sonde_err rpc_access_certificate(const struct rpc_server *server, grpc_call *call,
+                                                struct sonde_diag *diag);
+/* What the client sent under this key, borrowed; data NULL = nothing. */
+struct sonde_slice rpc_metadata_find(const grpc_metadata_array *metadata, const char *key);
+/* Checks whether this call is allowed, and fills in its caller. */
 SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
                                     const grpc_metadata_array *metadata,
                                     const struct rpc_method *method, struct rpc_caller *caller,

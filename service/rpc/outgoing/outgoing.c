@@ -22,7 +22,7 @@
 #define RECONNECT_STEPS 10 /* until an attempt after a failed one begins */
 
 struct rpc_outgoing {
-    grpc_channel *channel;
+    struct outgoing_channel channel;
     grpc_completion_queue *queue;
     grpc_metadata headers[RPC_OUTGOING_MAX_HEADERS]; /* their slices are owned */
     size_t header_count;
@@ -79,7 +79,7 @@ sonde_err rpc_outgoing_create(const struct rpc_outgoing_options *options, struct
     outgoing->queue = grpc_completion_queue_create_for_pluck(NULL);
     sonde_err err = add_headers(outgoing, options, diag);
     if (!err)
-        err = outgoing_channel_create(options, &outgoing->channel, diag);
+        err = outgoing_channel_open(options, &outgoing->channel, diag);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err)
         rpc_outgoing_destroy(outgoing);
@@ -95,8 +95,7 @@ void rpc_outgoing_destroy(struct rpc_outgoing *outgoing) {
         grpc_slice_unref(outgoing->headers[i].key);
         grpc_slice_unref(outgoing->headers[i].value);
     }
-    if (outgoing->channel)
-        grpc_channel_destroy(outgoing->channel);
+    outgoing_channel_close(&outgoing->channel);
     grpc_completion_queue_shutdown(outgoing->queue);
     grpc_completion_queue_destroy(outgoing->queue);
     grpc_shutdown();
@@ -129,17 +128,19 @@ static bool is_cancelled(struct rpc_outgoing *outgoing) {
  * thread waits for the queue, and a call on a channel whose last attempt failed ends at once. */
 static void connect(struct rpc_outgoing *outgoing) {
     bool has_tried = false;
-    grpc_channel_reset_connect_backoff(outgoing->channel); /* the caller pauses between calls */
+    grpc_channel_reset_connect_backoff(
+        outgoing->channel.core); /* the caller pauses between calls */
     for (int step = 0; step < CONNECT_STEPS && !is_cancelled(outgoing); step++) {
-        grpc_connectivity_state state = grpc_channel_check_connectivity_state(outgoing->channel, 1);
+        grpc_connectivity_state state =
+            grpc_channel_check_connectivity_state(outgoing->channel.core, 1);
         bool has_failed = state == GRPC_CHANNEL_TRANSIENT_FAILURE;
         if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_SHUTDOWN ||
             (has_failed && (has_tried || step > RECONNECT_STEPS)))
             return;
         has_tried = has_tried || !has_failed;
         core_tag_sent(outgoing);
-        grpc_channel_watch_connectivity_state(outgoing->channel, state, after_ms(CONNECT_STEP_MS),
-                                              outgoing->queue, outgoing);
+        grpc_channel_watch_connectivity_state(outgoing->channel.core, state,
+                                              after_ms(CONNECT_STEP_MS), outgoing->queue, outgoing);
         (void)grpc_completion_queue_pluck(outgoing->queue, outgoing,
                                           gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
         core_tag_came(outgoing);
@@ -224,12 +225,13 @@ void rpc_outgoing_call(struct rpc_outgoing *outgoing, const char *path, struct s
                        uint32_t deadline_ms, struct rpc_outgoing_answer *answer) {
     struct call call = {.message = grpc_empty_slice()};
     grpc_slice bytes = grpc_slice_from_copied_buffer(request.data, request.len);
+    outgoing_channel_renew(&outgoing->channel);
     connect(outgoing);
     grpc_metadata_array_init(&call.initial);
     grpc_metadata_array_init(&call.trailing);
     call.request = grpc_raw_byte_buffer_create(&bytes, 1);
     grpc_slice_unref(bytes);
-    call.core = grpc_channel_create_call(outgoing->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
+    call.core = grpc_channel_create_call(outgoing->channel.core, NULL, GRPC_PROPAGATE_DEFAULTS,
                                          outgoing->queue, grpc_slice_from_static_string(path), NULL,
                                          after_ms(deadline_ms), NULL);
     begin(outgoing, &call);

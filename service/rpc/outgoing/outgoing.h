@@ -22,14 +22,16 @@ struct rpc_outgoing_header {
 struct rpc_outgoing_options {
     const char *address; /* HOST:PORT */
     bool is_tls;
-    /* PEM. Without ca_file the system's certificate authorities are trusted. cert_file and key_file
-     * are the client's certificate, or both NULL. */
+    /* PEM; read again when they change, for the next call. Without ca_file the system's certificate
+     * authorities are trusted. cert_file and key_file are the client's certificate, or both NULL.
+     */
     const char *ca_file, *cert_file, *key_file;
     const struct rpc_outgoing_header *headers; /* sent with each call; copied */
     size_t header_count;
-    uint32_t max_answer;   /* bytes; 0 = RPC_OUTGOING_MAX_ANSWER */
-    uint32_t keepalive_ms; /* between pings that find a dead connection; 0 = none */
-    bool is_compressed;    /* what is sent */
+    uint32_t max_answer;           /* bytes; 0 = RPC_OUTGOING_MAX_ANSWER */
+    uint32_t keepalive_ms;         /* between pings that find a dead connection; 0 = none */
+    bool is_compressed;            /* what is sent */
+    void (*log)(const char *line); /* about files that have changed; may be NULL */
 };
 
 /* Does not connect yet. SONDE_INVALID_ARGUMENT (a file, a header, the address), SONDE_IO,

@@ -1,70 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/outgoing/outgoing_channel.h"
 
-#include "api/os/secret_file.h"
+#include "api/os/tls_files.h"
 
 #include <grpc/compression.h>
 #include <grpc/grpc_security.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define MAX_PEM (1u << 20)
-
-struct pems {
-    struct sonde_buf ca, cert, key;
-};
-
-static sonde_err read_pems(const struct rpc_outgoing_options *options, struct pems *pems,
-                           struct sonde_diag *diag) {
-    sonde_err err = SONDE_OK;
-    pems->ca.limit = pems->cert.limit = pems->key.limit = MAX_PEM;
-    if (options->ca_file)
-        err = sonde_file_read(options->ca_file, "CA", SONDE_FILE_PLAIN, &pems->ca, diag);
-    if (!err && options->cert_file)
-        err =
-            sonde_file_read(options->cert_file, "certificate", SONDE_FILE_PLAIN, &pems->cert, diag);
-    if (!err && options->key_file)
-        err = sonde_file_read(options->key_file, "key", SONDE_FILE_SECRET, &pems->key, diag);
-    if (!err && (pems->cert.data == NULL) != (pems->key.data == NULL))
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "a client certificate needs its key, and a key its certificate");
-    return err;
+static sonde_err open_tls(const struct rpc_outgoing_options *options, struct tls_files **files,
+                          struct sonde_diag *diag) {
+    const struct tls_files_options wanted = {.ca_file = options->ca_file,
+                                             .cert_file = options->cert_file,
+                                             .key_file = options->key_file,
+                                             .key_kind = SONDE_FILE_SECRET,
+                                             .log = options->log};
+    return options->is_tls ? tls_files_create(&wanted, files, diag) : SONDE_OK;
 }
 
-static sonde_err make_credentials(const struct rpc_outgoing_options *options,
-                                  grpc_channel_credentials **credentials, struct sonde_diag *diag) {
-    struct pems pems = {0};
-    if (!options->is_tls) {
-        *credentials = grpc_insecure_credentials_create();
-        return SONDE_OK;
-    }
-    sonde_err err = read_pems(options, &pems, diag);
-    if (!err) {
-        grpc_ssl_pem_key_cert_pair pair = {pems.key.data, pems.cert.data};
-        *credentials =
-            grpc_ssl_credentials_create(pems.ca.data, pems.key.data ? &pair : NULL, NULL, NULL);
-    }
-    if (pems.key.data)
-        explicit_bzero(pems.key.data, pems.key.len);
-    sonde_buf_finish(&pems.ca);
-    sonde_buf_finish(&pems.cert);
-    sonde_buf_finish(&pems.key);
-    return err;
+/* pems NULL: plaintext. */
+static grpc_channel_credentials *make_credentials(const struct tls_pems *pems) {
+    if (!pems)
+        return grpc_insecure_credentials_create();
+    grpc_ssl_pem_key_cert_pair pair = {pems->key, pems->cert};
+    return grpc_ssl_credentials_create(pems->ca, pems->key ? &pair : NULL, NULL, NULL);
 }
 
 /* The caller repeats calls itself, so the channel does not. */
-static grpc_channel *make_channel(const struct rpc_outgoing_options *options,
+static grpc_channel *make_channel(const struct outgoing_channel *channel,
                                   grpc_channel_credentials *credentials) {
-    uint32_t keepalive_ms = options->keepalive_ms ? options->keepalive_ms : INT32_MAX;
-    uint32_t max_answer = options->max_answer ? options->max_answer : RPC_OUTGOING_MAX_ANSWER;
     const struct {
         const char *key;
         int value;
     } settings[] = {
-        {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)max_answer},
-        {GRPC_ARG_KEEPALIVE_TIME_MS, (int)keepalive_ms},
+        {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)channel->max_answer},
+        {GRPC_ARG_KEEPALIVE_TIME_MS, (int)channel->keepalive_ms},
         {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
         {GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM,
-         options->is_compressed ? GRPC_COMPRESS_GZIP : GRPC_COMPRESS_NONE},
+         channel->is_compressed ? GRPC_COMPRESS_GZIP : GRPC_COMPRESS_NONE},
         {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200},
         {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* also the time limit of one attempt */
         {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000},
@@ -79,22 +52,54 @@ static grpc_channel *make_channel(const struct rpc_outgoing_options *options,
                              .key = (char *)settings[i].key,
                              .value.integer = settings[i].value};
     grpc_channel_args all = {sizeof args / sizeof args[0], args};
-    return grpc_channel_create(options->address, credentials, &all);
+    return grpc_channel_create(channel->address, credentials, &all);
 }
 
-sonde_err outgoing_channel_create(const struct rpc_outgoing_options *options,
-                                  grpc_channel **channel, struct sonde_diag *diag) {
-    grpc_channel_credentials *credentials = NULL;
-    sonde_err err = make_credentials(options, &credentials, diag);
-    if (err)
-        return err;
-    if (credentials)
-        *channel = make_channel(options, credentials);
+/* NULL when out of memory. */
+static grpc_channel *make_core(const struct outgoing_channel *channel,
+                               const struct tls_pems *pems) {
+    grpc_channel_credentials *credentials = make_credentials(pems);
+    grpc_channel *core = credentials ? make_channel(channel, credentials) : NULL;
     if (credentials)
         grpc_channel_credentials_release(credentials);
-    if (!*channel)
+    return core;
+}
+
+void outgoing_channel_renew(struct outgoing_channel *channel) {
+    const struct tls_pems *pems = channel->tls ? tls_files_take(channel->tls) : NULL;
+    bool is_old = !channel->core || (pems && pems->version != channel->version);
+    grpc_channel *core = is_old ? make_core(channel, pems) : NULL;
+    if (core && channel->core)
+        grpc_channel_destroy(channel->core);
+    if (core)
+        channel->core = core;
+    if (core && pems)
+        channel->version = pems->version;
+    tls_pems_drop(pems);
+}
+
+sonde_err outgoing_channel_open(const struct rpc_outgoing_options *options,
+                                struct outgoing_channel *channel, struct sonde_diag *diag) {
+    sonde_err err = open_tls(options, &channel->tls, diag);
+    if (err)
+        return err;
+    if (!(channel->address = strdup(options->address)))
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    channel->max_answer = options->max_answer ? options->max_answer : RPC_OUTGOING_MAX_ANSWER;
+    channel->keepalive_ms = options->keepalive_ms ? options->keepalive_ms : INT32_MAX;
+    channel->is_compressed = options->is_compressed;
+    outgoing_channel_renew(channel);
+    if (!channel->core)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "no channel to \"%.64s\" can be made: check the address and the files",
                           options->address);
     return SONDE_OK;
+}
+
+void outgoing_channel_close(struct outgoing_channel *channel) {
+    if (channel->core)
+        grpc_channel_destroy(channel->core);
+    tls_files_destroy(channel->tls);
+    free(channel->address);
+    *channel = (struct outgoing_channel){0};
 }

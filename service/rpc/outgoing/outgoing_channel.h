@@ -8,8 +8,24 @@
 
 #include <grpc/grpc.h>
 
-/* The caller frees it with grpc_channel_destroy. Errors: those of rpc_outgoing_create. */
-SONDE_MUST_USE sonde_err outgoing_channel_create(const struct rpc_outgoing_options *options,
-                                                 grpc_channel **channel, struct sonde_diag *diag);
+struct tls_files;
+
+/* Zeroed = closed. One thread at a time. */
+struct outgoing_channel {
+    grpc_channel *core;
+    char *address;
+    struct tls_files *tls; /* NULL = plaintext */
+    uint64_t version;      /* of the files that core uses */
+    uint32_t max_answer, keepalive_ms;
+    bool is_compressed;
+};
+
+/* The caller closes it, also after an error. Errors: those of rpc_outgoing_create. */
+SONDE_MUST_USE sonde_err outgoing_channel_open(const struct rpc_outgoing_options *options,
+                                               struct outgoing_channel *channel,
+                                               struct sonde_diag *diag);
+/* Replaces core if the TLS files have changed. Not while a call is running. */
+void outgoing_channel_renew(struct outgoing_channel *channel);
+void outgoing_channel_close(struct outgoing_channel *channel);
 
 #endif

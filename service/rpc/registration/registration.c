@@ -8,8 +8,7 @@
  *     send      SEND_INITIAL_METADATA with the registration, then one answer at a time */
 #include "service/rpc/registration/registration.h"
 
-#include "api/os/secret_file.h"
-#include "api/tokens.h"
+#include "api/os/token_file.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "proto/sonde/v1/controller.pb-c.h"
@@ -38,7 +37,7 @@
 
 struct registration {
     struct registration_options options;
-    char address[256], name[256], instance[64], authorization[300];
+    char name[256], instance[64];
     char said[320]; /* the last line of the log */
     struct loop *loop;
     pthread_t thread;
@@ -48,7 +47,8 @@ struct registration {
     struct loop_timer retry;
     uint32_t failures; /* in a row */
     /* The call, if there is one. */
-    grpc_channel *channel;
+    struct outgoing_channel channel;
+    struct token_file *token; /* NULL = none */
     grpc_call *call;
     unsigned pending;
     struct loop_tag status_tag, receive_tag, send_tag;
@@ -113,18 +113,32 @@ static grpc_byte_buffer *pack_registration(struct registration *registration) {
     return bytes;
 }
 
+/* "Bearer TOKEN"; the caller overwrites it. */
+static void read_token(struct registration *registration, char out[300]) {
+    char token[260] = "";
+    out[0] = 0;
+    if (registration->token)
+        token_file_first(registration->token, token, sizeof token);
+    if (token[0])
+        snprintf(out, 300, "Bearer %s", token);
+    explicit_bzero(token, sizeof token);
+}
+
 static void send_registration(struct registration *registration) {
+    char authorization[300];
+    read_token(registration, authorization);
     grpc_metadata token = {.key = grpc_slice_from_static_string("authorization"),
-                           .value = grpc_slice_from_copied_string(registration->authorization)};
+                           .value = grpc_slice_from_copied_string(authorization)};
     grpc_op ops[2] = {{.op = GRPC_OP_SEND_INITIAL_METADATA}, {.op = GRPC_OP_SEND_MESSAGE}};
     grpc_byte_buffer *bytes = pack_registration(registration);
-    ops[0].data.send_initial_metadata.count = registration->authorization[0] ? 1 : 0;
+    ops[0].data.send_initial_metadata.count = authorization[0] ? 1 : 0;
     ops[0].data.send_initial_metadata.metadata = &token;
     ops[1].data.send_message.send_message = bytes;
     registration->is_sending = true;
     start(registration, ops, 2, &registration->send_tag);
     grpc_byte_buffer_destroy(bytes);
     grpc_slice_unref(token.value);
+    explicit_bzero(authorization, sizeof authorization);
 }
 
 /* ---- Answers ---- */
@@ -212,7 +226,7 @@ static sonde_err take_request(struct registration *registration, grpc_byte_buffe
     if (err || registration->has_begun)
         return err;
     registration->has_begun = true;
-    snprintf(text, sizeof text, "registered with %s as %s", registration->address,
+    snprintf(text, sizeof text, "registered with %s as %s", registration->options.address,
              registration->name);
     say(registration, text);
     return SONDE_OK;
@@ -264,55 +278,10 @@ static void on_status(struct loop_tag *tag, bool ok) {
 
 /* ---- Calls ---- */
 
-static sonde_err read_token(struct registration *registration, struct sonde_diag *diag) {
-    struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
-    struct sonde_tokens *tokens = NULL;
-    if (!registration->options.token_file)
-        return SONDE_OK;
-    sonde_err err = sonde_file_read(registration->options.token_file, "token file",
-                                    SONDE_FILE_SECRET, &text, diag);
-    if (!err)
-        err = sonde_tokens_parse(sonde_buf_slice(&text), MIN_TOKEN, &tokens, diag);
-    if (!err)
-        snprintf(registration->authorization, sizeof registration->authorization, "Bearer %s",
-                 sonde_tokens_first(tokens).data);
-    sonde_tokens_destroy(tokens);
-    if (text.data)
-        explicit_bzero(text.data, text.len);
-    sonde_buf_finish(&text);
-    return err;
-}
-
-static sonde_err open_channel(struct registration *registration, struct sonde_diag *diag) {
-    const struct registration_options *options = &registration->options;
-    const struct rpc_outgoing_options outgoing = {
-        .address = registration->address,
-        .is_tls = options->ca_file != NULL,
-        .ca_file = options->ca_file,
-        .cert_file = options->cert_file,
-        .key_file = options->key_file,
-        .max_answer = MAX_REQUEST,
-        .keepalive_ms = KEEPALIVE_MS,
-        .is_compressed = true,
-    };
-    sonde_err err = read_token(registration, diag);
-    return err ? err : outgoing_channel_create(&outgoing, &registration->channel, diag);
-}
-
-/* A file that cannot be used may be about to be replaced. */
 static void connect_controller(struct registration *registration) {
-    struct sonde_diag diag = {0};
-    char text[600];
-    sonde_err err = open_channel(registration, &diag);
-    if (err) {
-        snprintf(text, sizeof text, "cannot register with %s: %s", registration->address,
-                 sonde_diag_text(&diag, err));
-        say(registration, text);
-        loop_timer_set(registration->loop, &registration->retry, LAST_WAIT_S * 1000);
-        return;
-    }
+    outgoing_channel_renew(&registration->channel);
     registration->call = grpc_channel_create_call(
-        registration->channel, NULL, GRPC_PROPAGATE_DEFAULTS, loop_queue(registration->loop),
+        registration->channel.core, NULL, GRPC_PROPAGATE_DEFAULTS, loop_queue(registration->loop),
         grpc_slice_from_static_string(METHOD), NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
     grpc_metadata_array_init(&registration->initial);
     grpc_metadata_array_init(&registration->trailing);
@@ -349,7 +318,8 @@ static void report(struct registration *registration) {
         snprintf(details, sizeof details, "%s", registration->mistake.text);
     snprintf(text, sizeof text, "%s %s: %s; trying again",
              registration->has_begun ? "the call to" : "cannot register with",
-             registration->address, details[0] ? details : "the controller has ended the call");
+             registration->options.address,
+             details[0] ? details : "the controller has ended the call");
     say(registration, text);
 }
 
@@ -364,8 +334,6 @@ static void end(struct registration *registration) {
     grpc_slice_unref(registration->details);
     grpc_call_unref(registration->call);
     registration->call = NULL;
-    grpc_channel_destroy(registration->channel);
-    registration->channel = NULL;
     if (registration->is_stopping)
         loop_close(registration->loop);
     else
@@ -401,29 +369,37 @@ static void identify(struct registration *registration) {
     Sonde__V1__CollectHello hello = SONDE__V1__COLLECT_HELLO__INIT;
     const struct registration_options *options = &registration->options;
     collect_identify(options->collect, &arena, &hello);
-    snprintf(registration->address, sizeof registration->address, "%s", options->address);
     snprintf(registration->name, sizeof registration->name, "%s",
              options->name ? options->name : hello.host);
     snprintf(registration->instance, sizeof registration->instance, "%s", hello.instance);
     sonde_arena_finish(&arena);
 }
 
-/* The files are read now, so that a mistake in the settings ends the program. */
-static sonde_err check(struct registration *registration, struct sonde_diag *diag) {
+static sonde_err open_channel(struct registration *registration, struct sonde_diag *diag) {
     const struct registration_options *options = &registration->options;
-    if (strlen(options->address) >= sizeof registration->address || !strchr(options->address, ':'))
+    const struct rpc_outgoing_options outgoing = {
+        .address = options->address,
+        .is_tls = options->ca_file != NULL,
+        .ca_file = options->ca_file,
+        .cert_file = options->cert_file,
+        .key_file = options->key_file,
+        .max_answer = MAX_REQUEST,
+        .keepalive_ms = KEEPALIVE_MS,
+        .is_compressed = true,
+        .log = options->log,
+    };
+    sonde_err err = SONDE_OK;
+    if (!strchr(options->address, ':'))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "--register \"%.64s\" is neither HOST:PORT nor unix:PATH",
                           options->address);
     if (!options->ca_file && (options->cert_file || options->key_file))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "--register-cert and --register-key need --register-ca");
-    identify(registration);
-    sonde_err err = open_channel(registration, diag);
-    if (!err)
-        grpc_channel_destroy(registration->channel);
-    registration->channel = NULL;
-    return err;
+    if (options->token_file)
+        err = token_file_create(options->token_file, MIN_TOKEN, options->log, &registration->token,
+                                diag);
+    return err ? err : outgoing_channel_open(&outgoing, &registration->channel, diag);
 }
 
 static sonde_err start_thread(struct registration *registration, struct sonde_diag *diag) {
@@ -455,7 +431,8 @@ sonde_err registration_start(const struct registration_options *options,
     pthread_sigmask(SIG_SETMASK, &all, &before);
     core_skip_lock_checks();
     grpc_init();
-    sonde_err err = check(registration, diag);
+    identify(registration);
+    sonde_err err = open_channel(registration, diag);
     if (!err)
         err = loop_create(&registration->loop, diag);
     if (!err)
@@ -483,7 +460,8 @@ void registration_stop(struct registration *registration) {
     if (registration->loop && !registration->has_thread)
         loop_run(registration->loop);
     loop_destroy(registration->loop);
+    outgoing_channel_close(&registration->channel);
+    token_file_destroy(registration->token);
     grpc_shutdown();
-    explicit_bzero(registration->authorization, sizeof registration->authorization);
     free(registration);
 }

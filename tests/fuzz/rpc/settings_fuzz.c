@@ -13,7 +13,7 @@ static void try_tokens(struct sonde_slice file, struct sonde_slice header) {
     struct sonde_diag diag = {0};
     if (sonde_tokens_parse(file, 16, &tokens, &diag))
         return;
-    if (sonde_tokens_scopes(tokens, header) &
+    if (sonde_tokens_find(tokens, header).scopes &
         ~(unsigned)(SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL | SONDE_SCOPE_REGISTER))
         abort();
     sonde_tokens_destroy(tokens);

@@ -15,7 +15,7 @@ static const char file_text[] =
 static struct sonde_diag diag;
 
 static unsigned scopes(const struct sonde_tokens *tokens, const char *header) {
-    return sonde_tokens_scopes(tokens, sonde_slice_of(header));
+    return sonde_tokens_find(tokens, sonde_slice_of(header)).scopes;
 }
 
 TEST(tokens_have_the_scopes_of_their_line) {

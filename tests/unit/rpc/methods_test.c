@@ -87,3 +87,13 @@ TEST(every_method_belongs_to_a_service_that_reflection_lists) {
         CHECK(is_listed);
     }
 }
+
+/* Collect needs only the scope read: it changes what is recorded for its controller. */
+TEST(methods_that_change_state_are_audited) {
+    for (size_t i = 0; i < rpc_method_count; i++) {
+        const struct rpc_method *method = &rpc_methods[i];
+        bool changes = method->scope == RPC_SCOPE_CONTROL || strstr(method->path, "/Collect");
+        if (changes != (method->effect == RPC_EFFECT_STATE))
+            check_fail(__FILE__, __LINE__, "%s has the wrong effect", method->path);
+    }
+}
