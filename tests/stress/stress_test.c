@@ -88,10 +88,10 @@ static struct result without(void) {
     return once;
 }
 
-/* E1: for the same CPU time, the program makes at least a fifth of the progress it makes unprofiled;
- * usually it is four fifths, but with busy neighbours the threads wait for the loader's lock.
- * Progress is per CPU time because the machine may be busy; loads and throws are added because the
- * scheduler may prefer either kind of thread. */
+/* E1: for the same CPU time, the program makes at least a fifth of the progress it makes
+ * unprofiled; usually it is four fifths, but with busy neighbours the threads wait for the loader's
+ * lock. Progress is per CPU time because the machine may be busy; loads and throws are added
+ * because the scheduler may prefer either kind of thread. */
 static void check_progress(struct result with) {
     struct result plain = without();
     double loads = (double)with.loads / with.cpu_s / ((double)plain.loads / plain.cpu_s);

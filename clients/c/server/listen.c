@@ -19,8 +19,9 @@
 
 /* ---- TLS ---- */
 
-/* Called by gRPC for the listener and for each handshake, one at a time. gRPC aborts without a client
- * CA, even if it asks for no client certificate: then it gets a certificate that it does not use. */
+/* Called by gRPC for the listener and for each handshake, one at a time. gRPC aborts without a
+ * client CA, even if it asks for no client certificate: then it gets a certificate that it does not
+ * use. */
 static grpc_ssl_certificate_config_reload_status
 fetch(void *context, grpc_ssl_server_certificate_config **config) {
     struct tls_user *user = context;

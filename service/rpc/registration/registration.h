@@ -2,7 +2,8 @@
  *
  * `sonded --register`: opens a call of Controller.RegisterHost to a fleet controller that cannot
  * reach this machine, and answers it as Collect would. If the call ends, another is opened after a
- * pause that grows to a minute; windows are kept meanwhile. Each call uses the files as they are then.
+ * pause that grows to a minute; windows are kept meanwhile. Each call uses the files as they are
+ * then.
  *
  * One thread per controller. Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_RPC_REGISTRATION_REGISTRATION_H
