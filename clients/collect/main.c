@@ -24,8 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LINE_S     60 /* between two lines about the fleet */
-#define MAX_BUDGET (1u << 20)
+#define LINE_S         60 /* between two lines about the fleet */
+#define MAX_BUDGET     (1u << 20)
+#define DELIVER_REST_S 10 /* at the end */
 
 struct settings {
     struct sonde_option_list hosts, history, grpc;
@@ -338,6 +339,19 @@ static sonde_err start(struct program *program, struct sonde_diag *diag) {
     return err;
 }
 
+/* Gives History what the spool still has, for as long as that goes well; the rest is delivered
+ * after the next start. */
+static void deliver_rest(struct program *program) {
+    const struct timespec tick = {0, CONTROLLER_TICK_MS * 1000000};
+    struct controller_report report;
+    for (int i = 0; i < DELIVER_REST_S * 1000 / CONTROLLER_TICK_MS; i++) {
+        controller_report(program->controller, &report);
+        if (report.lag_ns == 0 || report.deliver.trouble[0])
+            return;
+        nanosleep(&tick, NULL);
+    }
+}
+
 static void stop(struct program *program) {
     status_stop(program->status);
     discovery_stop(program->discovery);
@@ -345,6 +359,8 @@ static void stop(struct program *program) {
         controller_stop(program->controller);
     group_stop(program->group);
     service_stop(program->service);
+    if (program->controller && program->deliver)
+        deliver_rest(program);
     if (program->spool)
         spool_wake(program->spool);
     if (program->controller)

@@ -41,6 +41,9 @@ def test_hosts_move_between_controllers_and_no_window_is_lost_or_stored_twice():
             fleet.pass_windows(3)
             until_shared(fleet, first)
             fleet.pass_windows(1)
+            second.start()  # it may have stopped before it had delivered everything
+            fleet.settle()
+            check.until(lambda: second.metric("sonde_collect_lag_seconds") == 0, 60, "the delivery of the other spool")
             fleet.settle()
             fleet.compare()
         finally:

@@ -14,7 +14,7 @@
 
 #define RENEWALS    3 /* in the time of a lease */
 #define ALONE       3 /* leases without an answer, until a new controller believes to be alone */
-#define DEADLINE_MS 5000
+#define DEADLINE_MS 3000
 
 struct group {
     struct group_options options;
@@ -153,7 +153,7 @@ static void *run(void *context) {
     while (!pause_for(group, lease_ms(group) / RENEWALS));
     struct sonde_diag diag = {0};
     ProtobufCMessage *answer = NULL;
-    if (ask_any(group, 0, &answer, &diag) == SONDE_OK)
+    if (!group->trouble[0] && ask_any(group, 0, &answer, &diag) == SONDE_OK)
         protobuf_c_message_free_unpacked(answer, NULL);
     return NULL;
 }
