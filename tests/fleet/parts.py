@@ -46,14 +46,13 @@ class Collect:
 class Fleet:
     """All parts; each can be killed. The flags are the simulator's."""
 
-    def __init__(self, hosts, collect_flags=(), **flags):
-        self.hosts, self.collect_flags, self.flags = hosts, collect_flags, flags
+    def __init__(self, hosts, collect_flags=(), store=ClickHouse, patience=180, **flags):
+        self.hosts, self.collect_flags, self.store, self.patience, self.flags = hosts, collect_flags, store, patience, flags
 
     def __enter__(self):
         self.simulator = Simulator(self.hosts, seed=11, **self.flags)
-        self.clickhouse = ClickHouse()
-        store = f"clickhouse:http://127.0.0.1:{self.clickhouse.port}/sonde"
-        self.histories = [History(store=store) for _ in range(2)]
+        self.clickhouse = self.store()
+        self.histories = [History(store=self.clickhouse.store) for _ in range(2)]
         for history in self.histories:
             history.start()
         self.collect = Collect(self.simulator.list, self.histories, *self.collect_flags)
@@ -71,7 +70,7 @@ class Fleet:
 
     def connected(self, count=None):
         count = self.hosts if count is None else count
-        check.until(lambda: self.simulator.status()["connected"] == count, 120, f"{count} connected hosts")
+        check.until(lambda: self.simulator.status()["connected"] == count, self.patience, f"{count} connected hosts")
 
     def pass_windows(self, count):
         for _ in range(count):
@@ -79,8 +78,8 @@ class Fleet:
 
     def settle(self):
         """Waits until every window is acknowledged to its host, and the store has the whole spool."""
-        check.until(lambda: self.simulator.status()["kept"] == 0, 180, "the last acknowledgement")
-        check.until(lambda: self.collect.metric("sonde_collect_lag_seconds") == 0, 180, "the delivery of the spool")
+        check.until(lambda: self.simulator.status()["kept"] == 0, self.patience, "the last acknowledgement")
+        check.until(lambda: self.collect.metric("sonde_collect_lag_seconds") == 0, self.patience, "the delivery of the spool")
 
     def stored(self):
         return {(row[0], row[1]): dict(zip(("windows", "samples", "value"), map(int, row[2:])))

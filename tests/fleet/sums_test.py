@@ -68,4 +68,5 @@ def test_a_lie_of_a_host_is_found():
         check.equal(len(found), 3, f"the differences: {found}")
 
 
-check.main(globals())
+if __name__ == "__main__":
+    check.main(globals())

@@ -12,7 +12,8 @@ PROGRAM = "/usr/sbin/clickhouse-server"
 CONFIGURATION = """<yandex><logger><level>warning</level><log>{0}/log</log><errorlog>{0}/errors</errorlog></logger>
 <listen_host>127.0.0.1</listen_host><http_port>{1}</http_port><tcp_port>{2}</tcp_port><path>{0}/data/</path>
 <tmp_path>{0}/tmp/</tmp_path><users_config>users.xml</users_config><default_profile>default</default_profile>
-<default_database>default</default_database><timezone>UTC</timezone><mark_cache_size>67108864</mark_cache_size></yandex>"""
+<default_database>default</default_database><timezone>UTC</timezone><mark_cache_size>67108864</mark_cache_size>
+<interserver_http_port>{3}</interserver_http_port><interserver_http_host>127.0.0.1</interserver_http_host>{4}</yandex>"""
 USERS = """<yandex><profiles><default><max_threads>2</max_threads></default></profiles><users><default><password></password>
 <networks><ip>127.0.0.1</ip></networks><profile>default</profile><quota>default</quota></default></users>
 <quotas><default></default></quotas></yandex>"""
@@ -24,11 +25,19 @@ class ClickHouse:
     def __init__(self):
         if not os.access(PROGRAM, os.X_OK):
             raise check.Skip("clickhouse-server is not installed")
-        self.folder, self.port = check.short_folder(), check.free_port()
-        for name, text in (("config.xml", CONFIGURATION.format(self.folder, self.port, check.free_port())), ("users.xml", USERS)):
-            with open(f"{self.folder}/{name}", "w", encoding="ascii") as file:
-                file.write(text)
+        self.folder, self.port, self.tcp_port = check.short_folder(), check.free_port(), check.free_port()
+        self.configure("")
         self.start()
+
+    def configure(self, extra):
+        text = CONFIGURATION.format(self.folder, self.port, self.tcp_port, check.free_port(), extra)
+        for name, content in (("config.xml", text), ("users.xml", USERS)):
+            with open(f"{self.folder}/{name}", "w", encoding="ascii") as file:
+                file.write(content)
+
+    @property
+    def store(self):
+        return f"clickhouse:http://127.0.0.1:{self.port}/sonde"
 
     def start(self):
         self.process = subprocess.Popen([PROGRAM, f"--config-file={self.folder}/config.xml"], cwd=self.folder,

@@ -27,9 +27,10 @@ class History:
         self.process = self.service = None
 
     def start(self):
-        self.process = subprocess.Popen(
-            [SONDE_HISTORY, "--store", self.store, "--grpc", f"unix:{self.folder}/grpc", *self.flags],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+        with open(f"{self.folder}/log", "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [SONDE_HISTORY, "--store", self.store, "--grpc", f"unix:{self.folder}/grpc", *self.flags],
+                stdout=subprocess.PIPE, stderr=log, text=True, env=ENVIRONMENT)
         check.equal(self.process.stdout.readline(), f"grpc: unix:{self.folder}/grpc\n", "the address")
         self.service = Service(f"unix:{self.folder}/grpc")
 
@@ -38,7 +39,6 @@ class History:
         self.process.send_signal(number)
         status = self.process.wait(60)
         self.process.stdout.close()
-        self.process.stderr.close()
         return status
 
     def __enter__(self):
