@@ -147,6 +147,7 @@ static sonde_err start(struct controller *controller, struct server_call *call,
         link->call = call;
         server_call_set(call, link);
         host->state = HOST_CONNECTING;
+        log_host(controller, host, "has registered");
     }
     if (first) {
         link->is_sending = true;

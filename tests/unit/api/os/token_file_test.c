@@ -8,10 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST  "first-first-first-first"
-#define SECOND "second-second-second"
-#define MIN    16
-#define WAIT_S 20
+#define FIRST      "first-first-first-first"
+#define SECOND     "second-second-second"
+#define MIN        16
+#define WAIT_S     20
+#define ALL_SCOPES (SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL | SONDE_SCOPE_REGISTER)
 
 static char folder[64], path[96], other[96], logged[8][320];
 static size_t log_count;
@@ -76,7 +77,7 @@ TEST(a_removed_token_stops_working_and_a_new_one_works) {
     CHECK_INT(find(file, FIRST).line, ==, 1);
     write_file("# changed\n" SECOND "\n", true);
     CHECK(comes_to(file, FIRST, 0));
-    CHECK_INT(find(file, SECOND).scopes, ==, SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL);
+    CHECK_INT(find(file, SECOND).scopes, ==, ALL_SCOPES);
     CHECK_INT(find(file, SECOND).line, ==, 2);
     token_file_first(file, first, sizeof first);
     CHECK_STR(first, SECOND);
@@ -105,7 +106,7 @@ TEST(a_bad_token_file_leaves_the_old_one_in_use_and_is_logged_once) {
     CHECK_INT(find(file, FIRST).scopes, !=, 0); /* looked again */
     CHECK_INT(log_count, ==, 1);
     write_file(SECOND "\n", true);
-    CHECK(comes_to(file, SECOND, SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL));
+    CHECK(comes_to(file, SECOND, ALL_SCOPES));
     CHECK_INT(log_count, ==, 2);
     close_file(file);
 }
