@@ -88,6 +88,9 @@ def test_a_mistyped_verb_or_option_is_answered_with_the_nearest_one():
                           (("run", "--verbsoe", "--", "true"), "verbose"), (("top", "--hlep"), "help")):
         check.contains(sonde(*words)[2], f"; did you mean --{option}?\nusage: ")
     check.contains(sonde("record", "--zzzzzz")[2], "unknown option --zzzzzz; see --help\n")
+    check.contains(sonde("heap", "statsu")[2], 'sonde heap: unknown action "statsu"; did you mean `sonde heap status`?\nusage: ')
+    for words in ((), ("zzzzzz",)):
+        check.contains(sonde("heap", *words)[2], "sonde heap: action needed: on, off, status, ")
 
 
 def test_a_wrong_settings_file_is_refused_with_file_line_and_name():
