@@ -96,7 +96,7 @@ def test_a_mistyped_verb_or_option_is_answered_with_the_nearest_one():
 def test_a_wrong_settings_file_is_refused_with_file_line_and_name():
     path = os.path.join(FOLDER, "sonde.conf")
     for text, message in (("[memory]\nenable_heap_profilng = true\n",
-                           "2: enable-heap-profilng: unknown setting of [memory]; did you mean enable-heap-profiling?"),
+                           "2: enable_heap_profilng: unknown setting of [memory]; did you mean enable_heap_profiling?"),
                           ("[sonde]\ntokn = x\n", "2: tokn: unknown setting; did you mean token?"),
                           ("[storage]\n", "1: storage: unknown section; sonded(8) lists them")):
         with open(path, "w", encoding="utf-8") as file:
