@@ -52,6 +52,17 @@ TEST(what_says_which_function_it_is_stays) {
     CHECK_STR(shorten("[libclickhouse-common.so]+0x12345", 20), "...ommon.so]+0x12345");
 }
 
+TEST(empty_brackets_are_closed_and_hide_no_later_ones) {
+    char name[512] = "", expected[512] = "";
+    for (int i = 0; i < 40; i++) {
+        strcat(name, "f()::");
+        strcat(expected, "f()::");
+    }
+    strcat(name, "handle(int, long, char)");
+    strcat(expected, "handle(...)");
+    CHECK_STR(shorten(name, strlen(expected)), expected);
+}
+
 TEST(the_end_of_a_name_stays_and_characters_are_whole) {
     CHECK_STR(shorten("a::very::long::name::of::a::function", 20), "...::of::a::function");
     CHECK_STR(shorten("ääääääääääää", 8), "...äääää");
