@@ -37,6 +37,7 @@ TEST(names_of_operators_are_no_brackets) {
               "box<...>::operator->(...) const");
     CHECK_STR(shorten("bool operator<(long_type const&, long_type const&)", 30),
               "bool operator<(...)");
+    CHECK_STR(shorten("apply<&box::operator<=>, long>(int, long)", 15), "apply<...>(...)");
     CHECK_STR(shorten("f(auto) -> std::vector<char, alloc<char> >", 28),
               "f(...) -> std::vector<...>");
 }
