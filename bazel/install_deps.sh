@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the Debian 12 packages that Sonde's build needs and that are missing; with --tests also those of the tests.
-# demo.sh and test.sh run this script.
+# demo.sh and test.sh run this script. Building the packages (bazel/packaging) takes what --tests installs.
 set -euo pipefail
 
 build_packages=(
@@ -16,7 +16,8 @@ test_packages=(
     chromium chromium-driver clang-format clickhouse-server haproxy wrk libclang-rt-14-dev lld golang-go google-perftools
     libgoogle-perftools-dev libgrpc++-dev libprotobuf-dev graphviz libjemalloc2 musl-tools libmimalloc2.0 linux-perf nodejs prometheus
     protobuf-compiler-grpc python3-grpcio python3-protobuf python3-selenium redis-server redis-tools librsvg2-bin xz-utils binutils
-    nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 varnish fish zsh
+    nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 varnish fish zsh debhelper dpkg-dev lintian mmdebstrap
+    python3-yaml systemd
 )
 
 missing() {

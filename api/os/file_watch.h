@@ -2,9 +2,9 @@
  *
  * Notices that small configuration files have been replaced: certificates, keys, tokens. Every
  * program follows one rule: the files are looked at when they are needed (for a new connection or a
- * call), but at most once a second, or
- * once more after file_watch_look_now. New contents that cannot be used leave the old ones in use, are
- * reported once, and are tried again at every later look until they fit.
+ * call), but at most once a second, or once more after file_watch_look_now. New contents that
+ * cannot be used leave the old ones in use, are reported once, and are tried again at every later
+ * look until they fit.
  *
  * Thread safety: one thread at a time per watch. */
 #ifndef SONDE_API_OS_FILE_WATCH_H

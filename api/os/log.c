@@ -12,7 +12,7 @@
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_journal;
 
-/* JOURNAL_STREAM is inherited by programs whose stderr goes elsewhere, so the descriptor decides. */
+/* Programs whose stderr goes elsewhere inherit JOURNAL_STREAM, too, so the descriptor decides. */
 static void look_for_journal(void) {
     const char *stream = getenv("JOURNAL_STREAM");
     unsigned long long device, inode;

@@ -378,8 +378,8 @@ static void stop(struct program *program) {
     close_access(&program->history);
 }
 
-/* Waits for a tick. SIGHUP of a service manager makes the files due; the budget and the list of hosts
- * are looked at all the time. */
+/* Waits for a tick. SIGHUP of a service manager makes the files due; the budget and the list of
+ * hosts are looked at all the time. */
 static bool must_end(const sigset_t *awaited, const struct timespec *tick, bool has_terminal) {
     int taken = sigtimedwait(awaited, NULL, tick);
     if (taken != SIGHUP || has_terminal)
