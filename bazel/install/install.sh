@@ -45,7 +45,7 @@ put 644 api/sonde.h include/sonde.h
 for proto in profiler history controller; do
     put 644 "proto/sonde/v1/$proto.proto" "share/sonde/proto/sonde/v1/$proto.proto"
 done
-for page in README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md; do
+for page in README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md docs/reference/*.md; do
     put 644 "$page" "share/doc/sonde/$(basename "$page")"
 done
 for picture in docs/pictures/*.svg; do
