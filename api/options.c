@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The file is read first, then the environment, then the flags, so that each overrides the one
- * before. set_value gets the place a value comes from, for the error text. Each line or
- * flag of a list adds to it, but the first one discards what was there: the default, and with a flag
- * the values of the file and the environment. */
+ * before. set_value gets the place a value comes from, for the error text. Each line or flag of a
+ * list adds to it, but the first one discards what was there: the default, and with a flag the
+ * values of the file and the environment. */
 #include "api/options.h"
 
 #include "api/nearest.h"

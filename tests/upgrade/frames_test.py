@@ -5,6 +5,7 @@ frames-0.2.0.txt was recorded between that release's guest and sonded during a c
 `frames_test.py --record SONDED_SOCKET LISTEN`: one frame per line, the sender and the bytes without the length. A later release that
 cannot replay it has broken the rules in guest.proto. Add a file for each release that adds messages; never change one."""
 
+import fcntl
 import os
 import socket
 import struct
@@ -13,9 +14,11 @@ import sys
 import threading
 
 from tests.hostile import fake_guest
-from tests.hostile.fake_guest import CPU_CONFIG, CPU_STATE, HEAP_ANSWER, HEAP_COMMAND, HELLO, MAPS, TABLES_DONE, WELCOME, decode
+from tests.hostile.fake_guest import CPU_CONFIG, CPU_STATE, HEAP_ANSWER, HEAP_COMMAND, HELLO, MAPS, RINGS, TABLES_DONE, WELCOME, decode
 
 FRAMES = "tests/upgrade/frames-0.2.0.txt"
+PAGE = 4096
+F_ADD_SEALS, F_SEAL_SHRINK, F_SEAL_GROW = 1033, 2, 4
 UNKNOWN = 1000  # a field and a message that no release has yet
 
 
@@ -92,6 +95,17 @@ def old_guest():
     return guest
 
 
+def empty_rings():
+    """The shared memory that comes with the recorded Rings, in layout 1 of ring.h, without a record."""
+    rings = first("guest", RINGS)
+    count, size = rings[1], rings[2]
+    fd = os.memfd_create("rings", os.MFD_ALLOW_SEALING)
+    os.truncate(fd, PAGE + count * (PAGE + size))
+    os.pwrite(fd, struct.pack("<8sIIQ", b"SndRing1", 1, count, size), 0)
+    fcntl.fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)
+    return fd
+
+
 def list_targets():
     return stack.sonde("targets", "--json", "--service", f"unix:{stack.WORK}/grpc.sock")[0]
 
@@ -112,6 +126,7 @@ def test_a_capture_of_an_old_guest_is_what_it_was():
                                stderr=subprocess.PIPE, text=True)
     tag, config = guest.wait_for(CPU_CONFIG)
     check.equal((tag, set(config) >= {1, 2}), (CPU_CONFIG, True))
+    guest.send_bytes(bytes_of("guest", RINGS), [empty_rings()])
     guest.send_bytes(bytes_of("guest", MAPS))
     check.equal(guest.wait_for(TABLES_DONE)[0], TABLES_DONE)
     guest.send(CPU_STATE, {**first("guest", CPU_STATE, f2=1), 1: config[1]})
