@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The file is read first, then the environment, then the flags, so that each overrides the one
- * before. set_value gets the place a value comes from, for the error text. Each flag of a list adds
- * to it, but the first one discards the values of the file and the environment. */
+ * before. set_value gets the place a value comes from, for the error text. Each line or flag of a
+ * list adds to it, but the first one discards what was there: the default, and with a flag the
+ * values of the file and the environment. */
 #include "api/options.h"
 
 #include "api/nearest.h"
@@ -130,12 +131,22 @@ struct file_settings {
     struct reading *reading;
     const struct sonde_option *table[MAX_OPTIONS];
     const char *names[MAX_OPTIONS];
+    bool is_set[MAX_OPTIONS];
     size_t count;
 };
+
+static void empty_list(struct reading *reading, const struct sonde_option *option) {
+    if (option->kind == SONDE_OPTION_LIST)
+        *(struct sonde_option_list *)(reading->settings + option->offset) =
+            (struct sonde_option_list){0};
+}
 
 static sonde_err set_from_file(void *context, size_t name, const char *place, const char *value) {
     struct file_settings *settings = context;
     const char *copy = dup_value(value);
+    if (!settings->is_set[name])
+        empty_list(settings->reading, settings->table[name]);
+    settings->is_set[name] = true;
     if (!copy)
         return sonde_fail(settings->reading->diag, SONDE_OUT_OF_MEMORY, "out of memory");
     return set_value(settings->reading, settings->table[name], place, copy);
@@ -174,9 +185,7 @@ static sonde_err read_environment(struct reading *reading) {
         const char *value = option->environment ? getenv(option->environment) : NULL;
         if (!value || !*value)
             continue;
-        if (option->kind == SONDE_OPTION_LIST)
-            *(struct sonde_option_list *)(reading->settings + option->offset) =
-                (struct sonde_option_list){0};
+        empty_list(reading, option);
         char place[80];
         snprintf(place, sizeof place, "%s, ", option->environment);
         sonde_err err = set_value(reading, option, place, value);
@@ -189,9 +198,8 @@ static sonde_err read_environment(struct reading *reading) {
 static sonde_err set_from_flag(struct reading *reading, const struct sonde_option *option,
                                const char *value) {
     size_t index = (size_t)(option - reading->options->table);
-    if (option->kind == SONDE_OPTION_LIST && index < MAX_OPTIONS && !reading->from_flag[index])
-        *(struct sonde_option_list *)(reading->settings + option->offset) =
-            (struct sonde_option_list){0};
+    if (index < MAX_OPTIONS && !reading->from_flag[index])
+        empty_list(reading, option);
     if (index < MAX_OPTIONS)
         reading->from_flag[index] = true;
     return set_value(reading, option, "--", value);

@@ -16,6 +16,7 @@
 #define SONDE_API_OPTIONS_H
 
 #include "api/error.h"
+#include "api/version.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,7 +67,5 @@ SONDE_MUST_USE sonde_err sonde_options_read(const struct sonde_options *options,
                                             bool stop_at_plain, int *argc, char **argv,
                                             struct sonde_diag *diag);
 void sonde_options_help(const struct sonde_options *options, FILE *out);
-
-#define SONDE_VERSION "0.1.0"
 
 #endif

@@ -26,6 +26,7 @@ static const char *const names[] = {
     "grace",
     "grace-ms",
     "grpc",
+    "grpc-group",
     "heap-dumps",
     "history",
     "history-hz",

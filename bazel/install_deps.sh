@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the Debian 12 packages that Sonde's build needs and that are missing; with --tests also those of the tests.
-# demo.sh and test.sh run this script.
+# demo.sh and test.sh run this script. Building the packages (bazel/packaging) takes what --tests installs.
 set -euo pipefail
 
 build_packages=(
     bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
-    gcc g++ git curl python3 clang llvm bpftool libbpf-dev
+    gcc g++ git curl python3 python3-protobuf python3-yaml clang llvm bpftool libbpf-dev
     binutils-dev libcurl4-openssl-dev libdw-dev libelf-dev libgrpc-dev libh2o-evloop-dev libiberty-dev libisal-dev libjansson-dev libjemalloc-dev
     liblzma-dev libmicrohttpd-dev libnanopb-dev libpcre2-dev libprotobuf-c-dev libseccomp-dev libsqlite3-dev libssl-dev libunwind-dev libzstd-dev nanopb pkg-config
     protobuf-c-compiler protobuf-compiler systemtap-sdt-dev zlib1g-dev
@@ -16,7 +16,7 @@ test_packages=(
     chromium chromium-driver clang-format clickhouse-server haproxy wrk libclang-rt-14-dev lld golang-go google-perftools
     libgoogle-perftools-dev libgrpc++-dev libprotobuf-dev graphviz libjemalloc2 musl-tools libmimalloc2.0 linux-perf nodejs prometheus
     protobuf-compiler-grpc python3-grpcio python3-protobuf python3-selenium redis-server redis-tools librsvg2-bin xz-utils binutils
-    nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 varnish fish zsh
+    nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 varnish fish zsh debhelper dpkg-dev lintian mmdebstrap systemd
 )
 
 missing() {

@@ -11,9 +11,13 @@
 #include "api/options.h"
 #include "api/os/confine.h"
 #include "api/os/exit_watchdog.h"
+#include "api/os/file_watch.h"
+#include "api/os/log.h"
 #include "api/os/paths.h"
+#include "api/os/service_manager.h"
 #include "api/os/tls_files.h"
 #include "api/os/token_file.h"
+#include "api/settings_reload.h"
 #include "clients/c/client.h"
 
 #include <pthread.h>
@@ -114,14 +118,58 @@ static bool is_pprof_path(struct sonde_slice path) {
     return route_family(parts.rest) == FAMILY_PPROF;
 }
 
+static void report(const char *line) {
+    log_report("sonde-gateway", line);
+}
+
+static void list_signals(sigset_t *wanted) {
+    sigemptyset(wanted);
+    sigaddset(wanted, SIGTERM);
+    sigaddset(wanted, SIGINT);
+    sigaddset(wanted, SIGHUP);
+}
+
+/* For SIGHUP. */
+static struct {
+    struct settings_reload source;
+    struct settings defaults, loaded, fresh;
+    bool has_terminal;
+} again;
+
+static void on_change(void *context, const struct sonde_option *option) {
+    char line[128];
+    (void)context;
+    snprintf(line, sizeof line, "the setting %.40s has changed; restart sonde-gateway to use it",
+             option->name);
+    report(line);
+}
+
+/* Tokens and certificates are in use from the next request or connection on. */
+static void reload(void) {
+    struct sonde_diag diag = {0};
+    char line[256];
+    service_manager_reloading();
+    file_watch_look_now();
+    again.fresh = again.defaults;
+    sonde_err err =
+        settings_reload(&again.source, &again.loaded, &again.fresh, on_change, NULL, &diag);
+    snprintf(line, sizeof line, "reload: %s%s", err ? "the settings stay as they were: " : "done",
+             err ? sonde_diag_text(&diag, err) : "");
+    log_write(err ? LOG_LINE_WARNING : LOG_LINE_INFO, "sonde-gateway", line);
+    service_manager_ready();
+}
+
 static void *wait_for_signals(void *context) {
     struct gateway *gateway = context;
     sigset_t wanted;
     int caught;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGTERM);
-    sigaddset(&wanted, SIGINT);
+    list_signals(&wanted);
     while (sigwait(&wanted, &caught) == 0) {
+        if (caught == SIGHUP && !again.has_terminal) {
+            reload();
+            continue;
+        }
+        service_manager_stopping();
         exit_watchdog_start("sonde-gateway", "running requests",
                             gateway->grace_s + 1 + EXIT_WATCHDOG_S);
         http_server_stop(gateway->server);
@@ -132,9 +180,7 @@ static void *wait_for_signals(void *context) {
 /* Runs before any thread is created, so that all inherit the mask. */
 static void block_signals(void) {
     sigset_t wanted;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGTERM);
-    sigaddset(&wanted, SIGINT);
+    list_signals(&wanted);
     pthread_sigmask(SIG_BLOCK, &wanted, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -145,10 +191,6 @@ static void raise_file_limit(void) {
         limit.rlim_cur = limit.rlim_max;
         setrlimit(RLIMIT_NOFILE, &limit);
     }
-}
-
-static void report(const char *line) {
-    fprintf(stderr, "sonde-gateway: %s\n", line);
 }
 
 static sonde_err start_server(const struct settings *settings, struct gateway *gateway,
@@ -223,8 +265,10 @@ static sonde_err start_clients(const struct settings *settings, struct gateway *
 static void confine(void) {
     struct sonde_diag diag = {0};
     sonde_err err = confine_process(CONFINE_FRONTEND, &diag);
+    char line[256];
+    snprintf(line, sizeof line, "running unconfined: %s", sonde_diag_text(&diag, err));
     if (err)
-        fprintf(stderr, "sonde-gateway: running unconfined: %s\n", sonde_diag_text(&diag, err));
+        report(line);
 }
 
 static void print_addresses(const struct settings *settings, const struct gateway *gateway) {
@@ -246,6 +290,7 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
         pthread_detach(signals);
         confine();
         print_addresses(settings, gateway);
+        service_manager_ready();
         http_server_run(gateway->server, (uint32_t)settings->grace_s * 1000, is_busy);
     }
     exit_watchdog_step("gRPC");
@@ -264,7 +309,11 @@ int main(int argc, char **argv) {
         .listen = {{DEFAULT_LISTEN}, 1}, .loopback = "own", .grace_s = 5, .max_connections = 4096};
     block_signals();
     raise_file_limit();
+    again.has_terminal = service_manager_has_terminal();
+    again.defaults = settings;
+    settings_reload_keep(&again.source, &options, argc, argv);
     sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    again.loaded = settings;
     if (err == SONDE_CANCELLED)
         return 0;
     if (!err && argc > 1)
@@ -289,6 +338,6 @@ int main(int argc, char **argv) {
         err = serve(&settings, &gateway, &diag);
     }
     if (err)
-        fprintf(stderr, "sonde-gateway: %s\n", sonde_diag_text(&diag, err));
+        log_write(LOG_LINE_ERROR, "sonde-gateway", sonde_diag_text(&diag, err));
     return sonde_error_info(err)->exit_code;
 }

@@ -3,6 +3,7 @@
  * sonde-history: the History service by itself, over a store for many machines. */
 #include "api/options.h"
 #include "api/os/exit_watchdog.h"
+#include "api/os/log.h"
 #include "api/os/paths.h"
 #include "service/programs/keep_text.h"
 #include "service/programs/maintenance.h"
@@ -19,7 +20,8 @@
 #include <sys/stat.h>
 
 struct settings {
-    const char *store, *keep, *symbols, *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    const char *grpc_group, *store, *keep, *symbols, *token_file, *tls_cert, *tls_key,
+        *tls_client_ca;
     struct sonde_option_list grpc, debuginfod, tls_names;
     bool insecure, token_everywhere, verbose;
     uint64_t mib, grace_ms;
@@ -34,6 +36,8 @@ struct settings {
 static const struct sonde_option table[] = {
     OPTION("store", 's', "NAME", "SONDE_STORE", TEXT, store, 0, 0,
            "where history is stored: sqlite:DIR or clickhouse:URL (see sonde-history(8))"),
+    OPTION("grpc-group", 0, "GROUP", "SONDE_GRPC_GROUP", TEXT, grpc_group, 0, 0,
+           "group whose members may use unix sockets of --grpc, too; trust them like this user"),
     OPTION("grpc", 'g', "ADDR", "SONDE_HISTORY_GRPC", LIST, grpc, 0, 0,
            "gRPC address: unix:PATH or HOST:PORT (default unix:RUN/history.sock)"),
     OPTION("keep", 0, "TIME", "SONDE_HISTORY_KEEP", TEXT, keep, 0, 0,
@@ -78,7 +82,7 @@ static const struct sonde_options options = {
 };
 
 static void log_on_stderr(const char *line) {
-    fprintf(stderr, "sonde-history: %s\n", line);
+    log_report("sonde-history", line);
 }
 
 static sonde_err start_server(const struct settings *settings, struct store *store,
@@ -98,7 +102,9 @@ static sonde_err start_server(const struct settings *settings, struct store *sto
         .client_names = settings->tls_names.items,
         .client_name_count = settings->tls_names.count,
         .insecure = settings->insecure,
-        .log = settings->verbose ? serve_log_line : NULL,
+        .log = serve_log_line,
+        .log_switch = &serve_is_verbose,
+        .unix_group = settings->grpc_group,
         .report = log_on_stderr,
     };
     return rpc_server_create(&rpc, server, diag);
@@ -113,7 +119,8 @@ static sonde_err open_files(const struct settings *settings, struct name_files *
 }
 
 static sonde_err serve(const struct settings *settings, const struct store_limits *limits,
-                       const sigset_t *awaited, struct sonde_diag *diag) {
+                       const struct serve_options *reload, const sigset_t *awaited,
+                       struct sonde_diag *diag) {
     struct store *store = NULL;
     struct maintenance *maintenance = NULL;
     struct rpc_server *server = NULL;
@@ -128,7 +135,7 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
     if (!err)
         err = start_server(settings, store, &namer, &server, diag);
     if (!err)
-        serve_until_signal("sonde-history", server, awaited, settings->grace_ms);
+        serve_until_signal(reload, server, awaited);
     exit_watchdog_step("gRPC");
     name_files_end(files);
     rpc_server_destroy(server);
@@ -160,11 +167,16 @@ int main(int argc, char **argv) {
         return symbol_worker_main(argc, argv);
     if (symbol_fetch_is_asked(argc, argv))
         return symbol_fetch_main(argc, argv);
+    static struct settings defaults, loaded; /* for SIGHUP */
+    static struct settings_reload again;
     struct settings settings = {.grace_ms = SERVE_GRACE_MS};
     struct store_limits limits = {.keep_s = 0};
     struct sonde_diag diag = {0};
     sigset_t awaited;
+    defaults = settings;
+    settings_reload_keep(&again, &options, argc, argv);
     sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    loaded = settings;
     if (err == SONDE_CANCELLED)
         return 0;
     if (!err)
@@ -172,10 +184,12 @@ int main(int argc, char **argv) {
     if (!err) {
         umask(077);
         serve_block_signals(&awaited);
-        err = serve(&settings, &limits, &awaited, &diag);
+        const struct serve_options reload = {"sonde-history", settings.grace_ms, &again,
+                                             &defaults,       &loaded,           sizeof loaded};
+        err = serve(&settings, &limits, &reload, &awaited, &diag);
     }
     if (!err)
         return 0;
-    fprintf(stderr, "sonde-history: %s\n", sonde_diag_text(&diag, err));
+    log_write(LOG_LINE_ERROR, "sonde-history", sonde_diag_text(&diag, err));
     return sonde_error_info(err)->exit_code;
 }

@@ -5,6 +5,7 @@
 #include "api/bytes.h"
 #include "api/options.h"
 #include "api/os/exit_watchdog.h"
+#include "api/os/log.h"
 #include "api/os/paths.h"
 #include "service/collect/collect.h"
 #include "service/engine/engine.h"
@@ -31,7 +32,8 @@
 #include <sys/stat.h>
 
 struct settings {
-    const char *socket, *sampler, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    const char *socket, *grpc_group, *sampler, *data_dir, *token_file, *tls_cert, *tls_key,
+        *tls_client_ca;
     struct sonde_option_list grpc, tls_names;
     struct sonde_option_list debuginfod, metric_functions;
     bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
@@ -61,6 +63,8 @@ static const struct sonde_option table[] = {
            "unix socket for guests; @NAME is abstract (default RUN/guest.sock)"),
     OPTION("everybody", 0, NULL, "SONDE_EVERYBODY", FLAG, everybody, 0, 0,
            "root only: accept guests of all users (the gRPC socket stays private)"),
+    OPTION("grpc-group", 0, "GROUP", "SONDE_GRPC_GROUP", TEXT, grpc_group, 0, 0,
+           "group whose members may use unix sockets of --grpc, too; trust them like this user"),
     OPTION("grpc", 'g', "ADDR", "SONDE_GRPC", LIST, grpc, 0, 0,
            "gRPC address: unix:PATH or HOST:PORT (default grpc.sock beside --socket)"),
     OPTION("data-dir", 'd', "DIR", "SONDE_DATA_DIR", TEXT, data_dir, 0, 0,
@@ -181,7 +185,7 @@ static const struct sonde_options options = {
 };
 
 static void log_on_stderr(const char *line) {
-    fprintf(stderr, "sonded: %s\n", line);
+    log_report("sonded", line);
 }
 
 /* Thousands of targets need sockets, rings and mapped files. */
@@ -219,6 +223,12 @@ static struct local_history *open_history(const struct settings *settings, struc
     return settings->history || recorders->exporter ? local_history_open(&history, engine) : NULL;
 }
 
+static void complain(const char *what, sonde_err err, const struct sonde_diag *diag) {
+    char line[256];
+    snprintf(line, sizeof line, "%s: %.180s", what, sonde_diag_text(diag, err));
+    log_on_stderr(line);
+}
+
 /* Without it the service works, too. */
 static void open_collect(const struct settings *settings, struct engine *engine,
                          struct recorders *recorders) {
@@ -233,7 +243,7 @@ static void open_collect(const struct settings *settings, struct engine *engine,
     sonde_err err =
         settings->no_collect ? SONDE_OK : collect_create(&collect, &recorders->collect, &diag);
     if (err)
-        fprintf(stderr, "sonded: fleet controllers are refused: %s\n", sonde_diag_text(&diag, err));
+        complain("fleet controllers are refused", err, &diag);
 }
 
 /* With fleet controllers that cannot reach this machine. */
@@ -317,14 +327,16 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .collect = recorders->collect,
         .export_info = export_info,
         .export_context = recorders->exporter,
-        .log = settings->verbose ? serve_log_line : NULL,
+        .log = serve_log_line,
+        .log_switch = &serve_is_verbose,
+        .unix_group = settings->grpc_group,
         .report = log_on_stderr,
     };
     return rpc_server_create(&rpc, server, diag);
 }
 
-static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
-                       struct sonde_diag *diag) {
+static sonde_err serve(const struct settings *settings, const struct serve_options *reload,
+                       const sigset_t *awaited, struct sonde_diag *diag) {
     char *debuginfod = serve_debuginfod_urls(&settings->debuginfod);
     struct engine_options engine_settings = {
         .socket_path = settings->socket,
@@ -351,7 +363,7 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     if (!err)
         err = start_server(settings, engine, &recorders, &server, diag);
     if (!err) {
-        serve_until_signal("sonded", server, awaited, settings->grace_ms);
+        serve_until_signal(reload, server, awaited);
         exit_watchdog_step("the history");
     }
     finish_recorders(&recorders);
@@ -407,6 +419,8 @@ int main(int argc, char **argv) {
         return check_worker_main();
     if (symbol_fetch_is_asked(argc, argv))
         return symbol_fetch_main(argc, argv);
+    static struct settings defaults, loaded; /* for SIGHUP */
+    static struct settings_reload again;
     struct settings settings = {
         .socket = sonde_default_guest_socket(),
         .data_dir = sonde_default_data_dir(),
@@ -421,7 +435,10 @@ int main(int argc, char **argv) {
     };
     struct sonde_diag diag = {0};
     sigset_t awaited;
+    defaults = settings;
+    settings_reload_keep(&again, &options, argc, argv);
     sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    loaded = settings;
     if (err == SONDE_CANCELLED)
         return 0;
     if (!err && argc > 1)
@@ -438,10 +455,12 @@ int main(int argc, char **argv) {
         umask(077);
         raise_file_limit();
         serve_block_signals(&awaited);
-        err = serve(&settings, &awaited, &diag);
+        const struct serve_options reload = {"sonded",  settings.grace_ms, &again,
+                                             &defaults, &loaded,           sizeof loaded};
+        err = serve(&settings, &reload, &awaited, &diag);
     }
     if (!err)
         return 0;
-    fprintf(stderr, "sonded: %s\n", sonde_diag_text(&diag, err));
+    log_write(LOG_LINE_ERROR, "sonded", sonde_diag_text(&diag, err));
     return sonde_error_info(err)->exit_code;
 }

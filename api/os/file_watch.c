@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/os/file_watch.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #define YOUNG_S  2 /* the file system's clock may be this coarse */
 #define MAX_LINE 320
+
+static atomic_uint requests;
 
 static int64_t monotonic_ms(void) {
     struct timespec now;
@@ -39,6 +42,7 @@ static bool is_young(const struct file_stamp *stamp) {
 /* Takes the stamps before the files are read, so that a change meanwhile is seen at the next look.
  */
 static bool look(struct file_watch *watch) {
+    unsigned request = atomic_load(&requests);
     bool differs = false;
     watch->must_read = false;
     for (size_t i = 0; i < FILE_WATCH_MAX; i++) {
@@ -48,6 +52,7 @@ static bool look(struct file_watch *watch) {
         watch->must_read = watch->must_read || is_young(&stamp);
     }
     watch->looked_ms = monotonic_ms();
+    watch->looked_at_request = request;
     return differs;
 }
 
@@ -73,10 +78,15 @@ static const char *find_odd(const struct file_watch *watch) {
     return NULL;
 }
 
+void file_watch_look_now(void) {
+    atomic_fetch_add(&requests, 1);
+}
+
 bool file_watch_is_due(struct file_watch *watch) {
-    bool must_read = watch->must_read;
+    bool is_requested = watch->looked_at_request != atomic_load(&requests);
+    bool must_read = watch->must_read || is_requested;
     struct sonde_diag diag = {0};
-    if (monotonic_ms() - watch->looked_ms < FILE_WATCH_PERIOD_MS)
+    if (!is_requested && monotonic_ms() - watch->looked_ms < FILE_WATCH_PERIOD_MS)
         return false;
     bool differs = look(watch);
     const char *odd = find_odd(watch);

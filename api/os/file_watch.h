@@ -2,8 +2,9 @@
  *
  * Notices that small configuration files have been replaced: certificates, keys, tokens. Every
  * program follows one rule: the files are looked at when they are needed (for a new connection or a
- * call), but at most once a second. New contents that cannot be used leave the old ones in use, are
- * reported once, and are tried again at every later look until they fit.
+ * call), but at most once a second, or once more after file_watch_look_now. New contents that
+ * cannot be used leave the old ones in use, are reported once, and are tried again at every later
+ * look until they fit.
  *
  * Thread safety: one thread at a time per watch. */
 #ifndef SONDE_API_OS_FILE_WATCH_H
@@ -33,8 +34,9 @@ struct file_watch {
     void (*log)(const char *line);     /* without a newline; NULL = nothing is logged */
     struct file_stamp stamps[FILE_WATCH_MAX];
     int64_t looked_ms;
-    bool must_read;    /* at the next look, whatever the stamps are */
-    char trouble[160]; /* what was logged last; "" = the files are in use */
+    unsigned looked_at_request; /* number of calls of file_watch_look_now at that time */
+    bool must_read;             /* at the next look, whatever the stamps are */
+    char trouble[160];          /* what was logged last; "" = the files are in use */
 };
 
 /* Call it before the files are read for the first time. Fill in paths, what and log before. */
@@ -43,6 +45,8 @@ void file_watch_begin(struct file_watch *watch);
  * they were so young that a later change may not show. False within a second of the last look, and
  * while one of them is a pipe, a device or a directory: reading it could wait for ever. */
 bool file_watch_is_due(struct file_watch *watch);
+/* Makes every watch due at its next look, whatever the time: for SIGHUP. Any thread. */
+void file_watch_look_now(void);
 /* The files have been read again. err: why they cannot be used; then they are tried again. Logs one
  * line when the outcome is new. is_new: the contents differ from those in use. */
 void file_watch_report(struct file_watch *watch, sonde_err err, const struct sonde_diag *diag,

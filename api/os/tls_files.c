@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 struct pem_set {
     struct tls_pems pems; /* points into the bufs */
@@ -226,4 +227,21 @@ const struct tls_pems *tls_files_take(struct tls_files *files) {
     atomic_fetch_add(&set->references, 1);
     pthread_mutex_unlock(&files->lock);
     return &set->pems;
+}
+
+/* ---- Expiry ---- */
+
+sonde_err tls_file_end(const char *path, int64_t *end_s, struct sonde_diag *diag) {
+    struct sonde_buf pem = {.limit = TLS_FILES_MAX_BYTES};
+    struct tm end = {0};
+    sonde_err err = sonde_file_read(path, "certificate", SONDE_FILE_PLAIN, &pem, diag);
+    X509 *certificate = err ? NULL : read_certificate(&pem);
+    if (!err && (!certificate || ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) != 1))
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%.200s is not a certificate (PEM)", path);
+    if (!err)
+        *end_s = timegm(&end);
+    X509_free(certificate);
+    sonde_buf_finish(&pem);
+    ERR_clear_error();
+    return err;
 }

@@ -44,4 +44,8 @@ const struct tls_pems *tls_files_take(struct tls_files *files);
 /* Overwrites the key of a set that nobody uses any more. NULL is fine. */
 void tls_pems_drop(const struct tls_pems *pems);
 
+/* When the first certificate of a PEM file expires, in seconds since 1970. SONDE_INVALID_ARGUMENT:
+ * it is not a certificate; SONDE_IO: it cannot be read. */
+SONDE_MUST_USE sonde_err tls_file_end(const char *path, int64_t *end_s, struct sonde_diag *diag);
+
 #endif

@@ -45,13 +45,13 @@ put 644 api/sonde.h include/sonde.h
 for proto in profiler history controller; do
     put 644 "proto/sonde/v1/$proto.proto" "share/sonde/proto/sonde/v1/$proto.proto"
 done
-for page in README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md; do
+for page in README.md CHANGELOG.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md docs/reference/*.md; do
     put 644 "$page" "share/doc/sonde/$(basename "$page")"
 done
 for picture in docs/pictures/*.svg; do
     put 644 "$picture" "share/doc/sonde/pictures/$(basename "$picture")"
 done
-for page in docs/man/*.[18]; do
+for page in docs/man/*.[158]; do
     put 644 "$page" "share/man/man${page##*.}/$(basename "$page")"
 done
 put 644 bazel/packaging/grafana/sonde-dashboard.json share/sonde/grafana/sonde-dashboard.json

@@ -5,7 +5,10 @@
 #include "api/bytes.h"
 #include "api/options.h"
 #include "api/os/exit_watchdog.h"
+#include "api/os/file_watch.h"
+#include "api/os/log.h"
 #include "api/os/secret_file.h"
+#include "api/os/service_manager.h"
 #include "api/os/tls_files.h"
 #include "api/os/token_file.h"
 #include "clients/collect/controller/controller.h"
@@ -136,7 +139,7 @@ struct program {
 };
 
 static void log_on_stderr(const char *line) {
-    fprintf(stderr, "sonde-collect: %s\n", line);
+    log_report("sonde-collect", line);
 }
 
 /* ---- Files ---- */
@@ -197,11 +200,13 @@ static void watch_budget(struct program *program) {
          now.st_ino == program->budget_file.st_ino))
         return;
     sonde_err err = read_budget(program, &budget, &diag);
-    if (err)
-        fprintf(stderr, "sonde-collect: the budget stays as it was: %s\n",
-                sonde_diag_text(&diag, err));
-    else
+    if (err) {
+        char line[256];
+        snprintf(line, sizeof line, "the budget stays as it was: %s", sonde_diag_text(&diag, err));
+        log_on_stderr(line);
+    } else {
         controller_set_budget(program->controller, budget);
+    }
 }
 
 /* ---- Parts ---- */
@@ -373,17 +378,31 @@ static void stop(struct program *program) {
     close_access(&program->history);
 }
 
+/* Waits for a tick. SIGHUP of a service manager makes the files due; the budget and the list of
+ * hosts are looked at all the time. */
+static bool must_end(const sigset_t *awaited, const struct timespec *tick, bool has_terminal) {
+    int taken = sigtimedwait(awaited, NULL, tick);
+    if (taken != SIGHUP || has_terminal)
+        return taken >= 0;
+    service_manager_reloading();
+    file_watch_look_now();
+    service_manager_ready();
+    return false;
+}
+
 static void run(struct program *program, const sigset_t *awaited) {
     const struct timespec tick = {0, CONTROLLER_TICK_MS * 1000000};
     char line[1024];
     int64_t line_due_s = 0;
+    bool has_terminal = service_manager_has_terminal();
     if (program->status)
         printf("metrics: %s/metrics\n", status_url(program->status));
     for (size_t i = 0; program->service && service_address(program->service, i); i++)
         printf("grpc: %s\n", service_address(program->service, i));
     puts("sonde-collect: running");
     fflush(stdout);
-    while (sigtimedwait(awaited, NULL, &tick) < 0) {
+    service_manager_ready();
+    while (!must_end(awaited, &tick, has_terminal)) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
         controller_tick(program->controller);
@@ -395,6 +414,7 @@ static void run(struct program *program, const sigset_t *awaited) {
         if (now.tv_sec >= line_due_s)
             line_due_s = now.tv_sec + LINE_S;
     }
+    service_manager_stopping();
     exit_watchdog_start("sonde-collect", "the calls", 30);
 }
 
@@ -444,6 +464,7 @@ int main(int argc, char **argv) {
     sigemptyset(&awaited);
     sigaddset(&awaited, SIGINT);
     sigaddset(&awaited, SIGTERM);
+    sigaddset(&awaited, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &awaited, NULL);
     signal(SIGPIPE, SIG_IGN);
     umask(077);
@@ -455,6 +476,6 @@ int main(int argc, char **argv) {
     stop(&program);
     if (!err)
         return 0;
-    fprintf(stderr, "sonde-collect: %s\n", sonde_diag_text(&diag, err));
+    log_write(LOG_LINE_ERROR, "sonde-collect", sonde_diag_text(&diag, err));
     return sonde_error_info(err)->exit_code;
 }

@@ -6,6 +6,7 @@
 #ifndef SONDE_SERVICE_GUEST_GUEST_H
 #define SONDE_SERVICE_GUEST_GUEST_H
 
+#include "api/version.h"
 #include "service/guest/process/fds.h"
 
 #include <limits.h>
@@ -14,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GUEST_VERSION      "0.1.0"
+#define GUEST_VERSION      SONDE_VERSION
 #define GUEST_PATH_BYTES   108 /* of sockaddr_un */
 #define GUEST_NAME_BYTES   64
 #define GUEST_LABELS_BYTES 1024

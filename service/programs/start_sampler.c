@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/programs/start_sampler.h"
 
+#include "api/os/log.h"
 #include "service/host/sampler/capabilities.h"
 #include "service/process/process_file.h"
 
@@ -22,13 +23,19 @@ const char *default_sampler(void) {
     return slash ? path : "";
 }
 
+static void explain(void) {
+    char line[128];
+    snprintf(line, sizeof line, "keeping all capabilities: %s", strerrordesc_np(errno));
+    log_write(LOG_LINE_WARNING, "sonded", line);
+}
+
 sonde_err start_sampler(const char *program, struct sampler **sampler, struct sonde_diag *diag) {
     sonde_err err = sampler_create(program, sampler, diag);
     if (err || !sampler_is_separate(*sampler))
         return err;
     process_file_set_opener(sampler_open_file, *sampler);
     if (!capabilities_keep(capabilities_of_sonded())) /* a container can refuse capset */
-        fprintf(stderr, "sonded: keeping all capabilities: %s\n", strerrordesc_np(errno));
+        explain();
     return SONDE_OK;
 }
 

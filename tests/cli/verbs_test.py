@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import shutil
 import struct
@@ -50,9 +51,15 @@ def test_help_names_every_verb():
         check.contains(out, f"\n  {verb} ")
 
 
-def test_version():
-    check.equal(sonde("--version")[:2], (0, "sonde 0.1.0\n"))
-    check.equal(sonde("record", "--version")[:2], (0, "0.1.0\n"))
+def test_every_program_prints_the_version_of_the_tree():
+    with open("api/version.h", encoding="utf-8") as source:
+        version = re.search(r'SONDE_VERSION "(.+)"', source.read())[1]
+    check.equal(sonde("--version")[:2], (0, f"sonde {version}\n"))
+    check.equal(sonde("record", "--version")[:2], (0, f"{version}\n"))
+    for program in ("service/sonded", "service/sonde-history", "service/host/sampler/sonde-sampler", "gateway/sonde-gateway",
+                    "clients/collect/sonde-collect"):
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=True)
+        check.equal((program, done.stdout.splitlines()[0]), (program, version))
 
 
 def test_usage_errors_exit_with_2_and_print_the_usage():

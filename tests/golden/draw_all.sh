@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # draw_all.sh PROGRAM FOLDER: writes all golden files to FOLDER. The script and the style of SVGs are omitted, because they are
-# files in api/draw. pprof files are uncompressed, because compressed bytes depend on the library's version.
+# files in api/draw, and so is the version. pprof files are uncompressed, because compressed bytes depend on the library's version.
 set -euo pipefail
 draw=$1 folder=$2
 without_constants() {
-    sed -e '/<style><!\[CDATA\[/,/\]\]><\/style>/c <style/>' -e '/<script><!\[CDATA\[/,/\]\]><\/script>/c <script/>'
+    sed -e '/<style><!\[CDATA\[/,/\]\]><\/style>/c <style/>' -e 's/>Sonde [0-9.]*[0-9]/>Sonde VERSION/' -e '/<script><!\[CDATA\[/,/\]\]><\/script>/c <script/>'
 }
 for fixture in server empty hostile diff memory heap trimmed heap_diff empty_heap; do
     "$draw" flamegraph "$fixture" | without_constants >"$folder/$fixture.svg"

@@ -145,6 +145,17 @@ def check_settings(top, paths):
         yield names, 1, f'the list of settings {"lacks" if name in found else "has no program for"} "{name}"'
 
 
+def check_version(top):
+    """What names the version besides api/version.h: the newest section of the changelog, and the contract."""
+    def first(path, pattern):
+        with open(os.path.join(top, path), encoding="utf-8") as source:
+            return re.search(pattern, source.read(), re.M)[1]
+    version = first("api/version.h", r'^#define SONDE_VERSION "(.+)"$')
+    for path, pattern in (("CHANGELOG.md", r"^## (\S+) - \d{4}-\d\d-\d\d$"), ("api/rest/openapi.yaml", r"^  version: (\S+)$")):
+        if first(path, pattern) != version:
+            yield path, 1, f"is about {first(path, pattern)}; api/version.h says {version}"
+
+
 def check_format(top, paths):
     sources = [path for path in paths if path.endswith((".c", ".h"))]
     run = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=top,
@@ -163,6 +174,7 @@ def main():
                             capture_output=True, text=True, check=True).stdout.split()
     paths = [path for path in listed if os.path.exists(os.path.join(top, path)) and "golden/" not in path]
     findings, known = list(check_format(top, paths)) + list(check_settings(top, paths)), known_names(top)
+    findings += check_version(top)
     rpcs = rpc_names(top)
     for path in paths:
         with open(os.path.join(top, path), encoding="utf-8") as source:

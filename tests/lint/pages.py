@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md")
+PAGES = ("README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/*.md")
 SOURCE = re.compile(r"^[\w-]+\.(c|h|cc|py|sh|js|go|bzl|md|proto|yaml)$")
 FOLDERS = ("api", "proto", "service", "gateway", "clients", "tests", "bazel", "docs")
 REQUIREMENTS = "docs/requirements.md"

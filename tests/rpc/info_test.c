@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What GetInfo says of the service. */
+#include "api/version.h"
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 
@@ -22,7 +23,7 @@ TEST(get_info_returns_versions_limits_and_counters) {
     Sonde__V1__Info *info = NULL;
     setup_begin(&setup);
     CHECK_INT(unary(&client_get_info, &request, &info, NULL), ==, SONDE_OK);
-    CHECK_STR(info->version, "0.1.0");
+    CHECK_STR(info->version, SONDE_VERSION);
     CHECK_INT(info->pid, ==, getpid());
     CHECK_INT(info->targets, ==, 1);
     CHECK_INT(info->captures_limit_per_target, ==, 64);

@@ -7,10 +7,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Where Debian keeps libraries of this architecture; its dynamic linker puts this for $LIB. */
+#define DEBIAN_LIB "lib/x86_64-linux-gnu"
+#define MAX_PATHS  4
+
 struct install_row {
     const char *name;
     int access;
-    const char *paths[3]; /* relative to the directory of this program */
+    const char *paths[MAX_PATHS]; /* relative to the directory of this program */
 };
 
 static const struct install_row rows[INSTALLED_COUNT] = {
@@ -18,8 +22,8 @@ static const struct install_row rows[INSTALLED_COUNT] = {
     [INSTALLED_GATEWAY] = {"sonde-gateway", X_OK, {"sonde-gateway", "../../gateway/sonde-gateway"}},
     [INSTALLED_LIBSONDE] = {"libsonde.so",
                             R_OK,
-                            {"../lib/libsonde.so", "../../service/guest/libsonde.so",
-                             "libsonde.so"}},
+                            {"../lib/libsonde.so", "../" DEBIAN_LIB "/libsonde.so.0",
+                             "../../service/guest/libsonde.so", "libsonde.so"}},
 };
 
 const char *install_name(enum installed file) {
@@ -53,7 +57,7 @@ sonde_err install_find(enum installed file, char path[PATH_MAX], struct sonde_di
         return SONDE_OK;
     char folder[PATH_MAX];
     bool known = own_folder(folder);
-    for (size_t i = 0; known && i < 3 && row->paths[i]; i++)
+    for (size_t i = 0; known && i < MAX_PATHS && row->paths[i]; i++)
         if (is_there(row, folder, row->paths[i], path))
             return SONDE_OK;
     return sonde_fail(diag, SONDE_NOT_AVAILABLE,
@@ -63,9 +67,24 @@ sonde_err install_find(enum installed file, char path[PATH_MAX], struct sonde_di
 }
 
 /* The values of $LIB: on Debian, on other 64-bit systems, and none. */
-static const char *const lib_folders[] = {"lib/x86_64-linux-gnu", "lib64", "lib"};
+static const char *const lib_folders[] = {DEBIAN_LIB, "lib64", "lib"};
+
+/* "/usr/lib/x86_64-linux-gnu/libsonde.so.0", a file of Debian's package. */
+static bool is_packaged(const char *libsonde, size_t *prefix) {
+    static const char tail[] = "/" DEBIAN_LIB "/libsonde.so.0";
+    size_t len = strlen(libsonde);
+    if (len < sizeof tail || strcmp(libsonde + len - (sizeof tail - 1), tail) != 0)
+        return false;
+    *prefix = len - (sizeof tail - 1);
+    return true;
+}
 
 void install_preload_path(const char *libsonde, char path[PATH_MAX]) {
+    size_t packaged;
+    if (is_packaged(libsonde, &packaged)) {
+        snprintf(path, PATH_MAX, "%.*s/$LIB/libsonde.so.0", (int)packaged, libsonde);
+        return;
+    }
     static const char tail[] = "/lib/libsonde.so";
     size_t len = strlen(libsonde), prefix = len > sizeof tail ? len - (sizeof tail - 1) : 0;
     struct stat own, other;

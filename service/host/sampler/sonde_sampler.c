@@ -13,6 +13,7 @@
 #include "service/host/sampler/protocol.h"
 
 #include "api/os/confine.h"
+#include "api/version.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -151,7 +152,9 @@ static const char *limit_capabilities(void) {
                : "the kernel does not let it give up capabilities";
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "--version") == 0)
+        return puts(SONDE_VERSION) < 0;
     const char *refusal = objection();
     if (!refusal && (capabilities_held() & capabilities_of_sampler()) == 0)
         return 0; /* no more rights than sonded */

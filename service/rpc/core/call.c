@@ -49,7 +49,7 @@ static void log_call(const struct rpc_call *call) {
     struct rpc_server *server = call->server;
     struct timespec now;
     char line[512];
-    if (!server->log)
+    if (!server->log || (server->log_switch && !atomic_load(server->log_switch)))
         return;
     clock_gettime(CLOCK_MONOTONIC, &now);
     double ms = (double)(now.tv_sec - call->arrived.tv_sec) * 1e3 +

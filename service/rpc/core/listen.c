@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <grpc/grpc_security.h>
 #include <libgen.h>
 #include <netdb.h>
@@ -65,8 +66,20 @@ static sonde_err lock_path(struct rpc_listener *listener, const char *path,
     return SONDE_OK;
 }
 
+/* The group comes first, so that no other one gets in. */
+static sonde_err open_to_group(const char *path, const char *group, struct sonde_diag *diag) {
+    char names[4096];
+    struct group entry, *found = NULL;
+    if (getgrnam_r(group, &entry, names, sizeof names, &found) != 0 || !found)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--grpc-group: there is no group \"%.40s\"",
+                          group);
+    if (chown(path, (uid_t)-1, found->gr_gid) != 0 || chmod(path, 0660) != 0)
+        return sonde_fail_os(diag, errno, "cannot give %s to the group %.40s", path, group);
+    return SONDE_OK;
+}
+
 static sonde_err bind_unix(struct rpc_listener *listener, grpc_server *server, const char *path,
-                           unsigned mode, struct sonde_diag *diag) {
+                           const char *group, struct sonde_diag *diag) {
     sonde_err err = lock_path(listener, path, diag);
     if (err)
         return err;
@@ -77,7 +90,9 @@ static sonde_err bind_unix(struct rpc_listener *listener, grpc_server *server, c
     if (port == 0)
         return sonde_fail(diag, SONDE_IO,
                           "cannot listen on unix:%s; check that this user may write there", path);
-    if (chmod(path, mode ? mode : 0600) != 0)
+    if (group)
+        return open_to_group(path, group, diag);
+    if (chmod(path, 0600) != 0)
         return sonde_fail_os(diag, errno, "cannot change the permissions of %s", path);
     return SONDE_OK;
 }
@@ -145,7 +160,7 @@ static sonde_err bind_one(struct rpc_listener *listener, grpc_server *server, co
     if (err)
         return err;
     if (address.path)
-        return bind_unix(listener, server, address.path, options->unix_mode, diag);
+        return bind_unix(listener, server, address.path, options->unix_group, diag);
     return bind_tcp(listener, server, text, &address, diag);
 }
 

@@ -123,6 +123,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->redact_command_line = options->redact_command_line;
     server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
     server->log = options->log;
+    server->log_switch = options->log_switch;
     server->log_context = options->log_context;
     server->report = options->report;
     server->export_info = options->export_info;

@@ -17,6 +17,7 @@
 
 #include "api/error.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -88,11 +89,13 @@ struct rpc_server_options {
     void *export_context;
     struct collect *collect;          /* Collect; it must outlive the server. NULL = refused */
     struct function_times *functions; /* for GetInfo; it must outlive the server. NULL = none */
-    unsigned unix_mode;               /* of unix sockets; 0 = 0600 */
     /* Called on the server's thread with one line, without newline, per finished call; may be
      * NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
+    const atomic_bool *log_switch; /* log only while it is true; NULL = always */
+    const char
+        *unix_group; /* that may use unix sockets, too; NULL = nobody but their mode's users */
     /* Called with one line, without newline: the audit (core/audit.h), and what became of files
      * that have changed. Any thread; may be NULL. */
     void (*report)(const char *line);

@@ -52,6 +52,7 @@ struct rpc_server {
     struct user_names user_names;
     void (*log)(void *context, const char *line);
     void *log_context;
+    const atomic_bool *log_switch;
     void (*report)(const char *line); /* NULL = no audit */
     struct audit_limit audit_limit;
     struct loop_timer audit_timer;

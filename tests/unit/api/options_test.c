@@ -35,7 +35,8 @@ static struct settings read_settings;
 static struct sonde_diag diag;
 
 static sonde_err read_words(bool stop_at_plain, int *argc, char **argv) {
-    read_settings = (struct settings){.socket = "default", .rate = 99};
+    read_settings =
+        (struct settings){.socket = "default", .rate = 99, .listen = {{"default:1"}, 1}};
     diag = (struct sonde_diag){0};
     return sonde_options_read(&options, &read_settings, stop_at_plain, argc, argv, &diag);
 }
@@ -146,7 +147,15 @@ static void check_refused(const char *text, const char *expected) {
 TEST(a_section_of_a_program_is_for_that_program) {
     check_accepted("[sonded]\nrate = 5\nanything = goes\n[sonde-gateway]\nlisten = x\n");
     CHECK_INT(read_settings.rate, ==, 99);
-    CHECK_INT(read_settings.listen.count, ==, 0);
+    CHECK_INT(read_settings.listen.count, ==, 1);
+    CHECK_STR(read_settings.listen.items[0], "default:1");
+}
+
+TEST(a_list_in_the_file_replaces_the_default) {
+    check_accepted("listen = a:1\nlisten = b:2\n");
+    CHECK_INT(read_settings.listen.count, ==, 2);
+    CHECK_STR(read_settings.listen.items[0], "a:1");
+    CHECK_STR(read_settings.listen.items[1], "b:2");
 }
 
 TEST(greptimedbs_section_sets_heap_profiling) {

@@ -95,6 +95,47 @@ kill -INT "$third"
 wait "$third"
 check "SIGINT ends it cleanly too" test $? -eq 0
 
+# As a service manager starts it: without a terminal, with a socket for messages, and settings that change.
+cat >"$dir/listen.py" <<'PYTHON'
+import socket, sys
+manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+manager.bind(sys.argv[1])
+while True:
+    print(manager.recv(4096).decode().splitlines()[0], flush=True)
+PYTHON
+/usr/bin/python3 "$dir/listen.py" "$dir/notify" >"$dir/messages" &
+pids+=($!)
+for _ in $(seq 100); do [[ -S $dir/notify ]] && break; sleep 0.1; done
+wait_for_text() { # file, text
+    for _ in $(seq 300); do grep -qe "$2" "$1" && return 0; sleep 0.1; done
+    return 1
+}
+group=$(id -gn)
+printf 'workers = 2\n[sonded]\ngrpc_group = "%s"\n' "$group" >"$dir/sonde.conf"
+NOTIFY_SOCKET=$dir/notify SONDE_CONFIG=$dir/sonde.conf setsid "$sonded" "${settings[@]}" --grpc "unix:$dir/grpc.sock" \
+    >"$dir/out7" 2>"$dir/err7" &
+fifth=$!
+pids+=("$fifth")
+check "tells the service manager that it serves" wait_for_text "$dir/messages" '^READY=1'
+check "opens its socket to the group" test "$(stat -c '%a %G' "$dir/grpc.sock")" = "660 $group"
+printf 'workers = 3\nverbose = yes\n[sonded]\ngrpc_group = "%s"\n' "$group" >"$dir/sonde.conf"
+kill -HUP "$fifth"
+check "SIGHUP without a terminal reloads" wait_for_text "$dir/err7" 'sonded: reload: done'
+check "tells so" wait_for_text "$dir/messages" '^RELOADING=1'
+check "names the setting that needs a restart" grep -q 'the setting workers has changed; restart sonded' "$dir/err7"
+check "and not the one that does not" test "$(grep -c 'has changed' "$dir/err7")" = 1
+echo 'workers = x' >"$dir/sonde.conf"
+kill -HUP "$fifth"
+check "a mistake in the settings leaves them" wait_for_text "$dir/err7" "the settings stay as they were: .*sonde.conf:1: "
+check "and the service" kill -0 "$fifth"
+kill -TERM "$fifth"
+wait "$fifth"
+check "SIGTERM still ends it" test $? -eq 0
+check "and it tells that it stops" wait_for_text "$dir/messages" '^STOPPING=1'
+timeout 60 "$sonded" "${settings[@]}" --grpc "unix:$dir/grpc.sock" --grpc-group no-such-group >/dev/null 2>"$dir/err8"
+check "an unknown group is a usage error" test $? -eq 2
+check "which names it" grep -q 'there is no group "no-such-group"' "$dir/err8"
+
 # Without --grpc; the runtime directory is one where nothing may appear. Captures are those of this shell.
 mkdir -m 700 "$dir/runtime"
 (exit 0) & ended=$!

@@ -17,8 +17,9 @@ struct settings {
 };
 
 static void (*const checks[])(struct doctor *) = {
-    doctor_check_programs, doctor_check_clock,   doctor_check_limits,
-    doctor_check_data,     doctor_check_service,
+    doctor_check_programs, doctor_check_units,   doctor_check_settings, doctor_check_clock,
+    doctor_check_sysctls,  doctor_check_limits,  doctor_check_time,     doctor_check_data,
+    doctor_check_services, doctor_check_service,
 };
 
 static const char *const state_words[] = {"ok", "note", "fix"};

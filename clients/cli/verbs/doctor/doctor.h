@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The findings of `sonde doctor`: each is "ok", "note" or "fix", with a command or setting that
- * fixes the problem. The checks of this machine are in doctor_machine.c, those that call sonded in
- * doctor_service.c, doctor_rights.c and doctor_history.c. `sonde doctor --unwind` is in
+ * fixes the problem. The checks of this machine are in doctor_machine.c, doctor_system.c and
+ * doctor_settings.c, those that call sonded in doctor_service.c, doctor_rights.c and
+ * doctor_history.c. `sonde doctor --unwind` is in
  * doctor_unwind.c. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_DOCTOR_DOCTOR_H
 #define SONDE_CLIENTS_CLI_VERBS_DOCTOR_DOCTOR_H
@@ -10,7 +11,7 @@
 #include "clients/cli/cli.h"
 #include "clients/cli/service.h"
 
-#define DOCTOR_MAX_FINDINGS 64
+#define DOCTOR_MAX_FINDINGS 96
 
 enum finding_state { FINDING_OK, FINDING_NOTE, FINDING_FIX };
 
@@ -27,7 +28,8 @@ struct doctor {
     size_t count;
 };
 
-/* Adds a finding. `fix` may be NULL. */
+/* Adds a finding. `fix` is NULL only if there is nothing to fix, or the text ends with
+ * it. */
 void doctor_report(struct doctor *doctor, enum finding_state state, const char *subject,
                    const char *fix, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -35,6 +37,13 @@ void doctor_check_programs(struct doctor *doctor);
 void doctor_check_clock(struct doctor *doctor);
 void doctor_check_limits(struct doctor *doctor);
 void doctor_check_data(struct doctor *doctor);
+/* Settings of the kernel, the synchronization of its clock, systemd's units, and other sonded. */
+void doctor_check_sysctls(struct doctor *doctor);
+void doctor_check_time(struct doctor *doctor);
+void doctor_check_units(struct doctor *doctor);
+void doctor_check_services(struct doctor *doctor);
+/* Settings files and certificates. */
+void doctor_check_settings(struct doctor *doctor);
 /* Whether sonded is reachable and of this version; its targets, their clocks and their symbols. */
 void doctor_check_service(struct doctor *doctor);
 /* What the service may not sample from outside, and what would allow it. */

@@ -37,17 +37,19 @@ void doctor_check_history(struct doctor *doctor, struct service *service) {
     sonde_err err = service_call(service, &client_get_history_info, &request.base, &answer, &diag);
     if (err) {
         if (err != SONDE_UNIMPLEMENTED) /* otherwise history is not switched on */
-            doctor_report(doctor, FINDING_FIX, "history", NULL, "%.380s",
+            doctor_report(doctor, FINDING_FIX, "history", "systemctl restart sonded", "%.380s",
                           sonde_diag_text(&diag, err));
         return;
     }
     const Sonde__V1__HistoryInfo *info = (const void *)answer;
     report_size(doctor, info);
+    char fix[200];
+    snprintf(fix, sizeof fix, "df -h %.150s", info->place);
     if (info->trouble[0])
-        doctor_report(doctor, FINDING_FIX, "history", NULL, "nothing is stored: %.350s",
+        doctor_report(doctor, FINDING_FIX, "history", fix, "nothing is stored: %.350s",
                       info->trouble);
     if (info->dropped || info->lost_windows)
-        doctor_report(doctor, FINDING_NOTE, "history", NULL,
+        doctor_report(doctor, FINDING_NOTE, "history", "sonde history --list (what is complete)",
                       "%" PRIu64 " samples were dropped while recording; %" PRIu64
                       " windows could not be stored",
                       info->dropped, info->lost_windows);

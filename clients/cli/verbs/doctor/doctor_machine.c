@@ -7,6 +7,7 @@
 
 #include "api/os/paths.h"
 #include "clients/cli/run/install.h"
+#include "clients/cli/verbs/doctor/run_program.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -16,19 +17,41 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#define SPACE_GIB     2.0
+#define SPACE_PERCENT 10.0
+
+/* A part of another build may not understand this one. A library has no --version. */
+static void check_program(struct doctor *doctor, const char *name, const char *path) {
+    char version[64];
+    const char *const argv[] = {path, "--version", NULL};
+    bool is_known = access(path, X_OK) == 0 && !strstr(name, ".so") &&
+                    run_program(argv, version, sizeof version);
+    version[is_known ? strcspn(version, "\n") : 0] = 0;
+    if (is_known && strcmp(version, SONDE_VERSION) != 0)
+        doctor_report(doctor, FINDING_FIX, "programs",
+                      "install all parts from the same release: apt-get install sonde sonded "
+                      "sonde-gateway libsonde0",
+                      "%s at %.200s is version %.40s, this is %s", name, path, version,
+                      SONDE_VERSION);
+    else
+        doctor_report(doctor, FINDING_OK, "programs", NULL, "%s found at %.300s", name, path);
+}
 
 void doctor_check_programs(struct doctor *doctor) {
     for (enum installed file = 0; file < INSTALLED_COUNT; file++) {
         char path[PATH_MAX];
         struct sonde_diag diag = {0};
         if (install_find(file, path, &diag) == SONDE_OK)
-            doctor_report(doctor, FINDING_OK, "programs", NULL, "%s found at %.300s",
-                          install_name(file), path);
+            check_program(doctor, install_name(file), path);
         else
-            doctor_report(doctor, FINDING_FIX, "programs", "bazel run //:install -- --prefix DIR",
+            doctor_report(doctor, FINDING_FIX, "programs",
+                          "apt-get install sonded sonde-gateway libsonde0, or bazel run //:install "
+                          "-- --prefix DIR",
                           "%.380s", diag.text);
     }
 }
@@ -79,7 +102,7 @@ static void explain_refusal(struct doctor *doctor, int os_error) {
         try_timer() ? "; sampling falls back to timer_create, which is limited to the kernel's tick"
                     : "";
     if (os_error == EINVAL)
-        doctor_report(doctor, FINDING_NOTE, "clock", NULL,
+        doctor_report(doctor, FINDING_NOTE, "clock", "apt-get install linux-image-amd64; reboot",
                       "this kernel lacks perf events with sigtrap (Linux 5.13 or later has them)%s",
                       but);
     else if (paranoid > 2)
@@ -141,13 +164,30 @@ static bool can_write(const char *folder) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 
+/* A full disk costs what is recorded, so it is reported before that. */
+static void check_space(struct doctor *doctor, const char *folder) {
+    struct statvfs disk;
+    char fix[300];
+    double free_gib = 0, percent = 100;
+    if (statvfs(folder, &disk) == 0 && disk.f_blocks > 0) {
+        free_gib = (double)disk.f_bavail * (double)disk.f_frsize / 0x1p30;
+        percent = 100.0 * (double)disk.f_bavail / (double)disk.f_blocks;
+    }
+    snprintf(fix, sizeof fix, "du -sh %.200s/*, or a smaller sonded --history-mib", folder);
+    if (percent < 100 && free_gib < SPACE_GIB && percent < SPACE_PERCENT)
+        doctor_report(doctor, free_gib < SPACE_GIB / 10 ? FINDING_FIX : FINDING_NOTE, "data", fix,
+                      "%.250s has %.2f GiB (%.1f %%) left", folder, free_gib, percent);
+    else
+        doctor_report(doctor, FINDING_OK, "data", NULL, "%.300s is writable", folder);
+}
+
 void doctor_check_data(struct doctor *doctor) {
     const char *named = getenv("SONDE_DATA_DIR");
     const char *folder = named && *named ? named : sonde_default_data_dir();
     char fix[300];
     snprintf(fix, sizeof fix, "mkdir -p %.100s && chown $(id -u) %.100s", folder, folder);
     if (can_write(folder))
-        doctor_report(doctor, FINDING_OK, "data", NULL, "%.300s is writable", folder);
+        check_space(doctor, folder);
     else
         doctor_report(doctor, FINDING_FIX, "data", fix,
                       "%.250s is not writable, so sonded rebuilds its tables at every start",

@@ -31,13 +31,22 @@ static void check_symbols(struct doctor *doctor, const Sonde__V1__Target *target
                       target->executable);
     else
         doctor_report(
-            doctor, FINDING_NOTE, "symbols", NULL,
+            doctor, FINDING_NOTE, "symbols",
+            "link it without -s, or sonde symbol --upload FILE with the unstripped file",
             "%.60s is stripped: only exported functions have names; the rest show as file+offset",
             target->executable);
     if (!symbols.build_id)
         doctor_report(doctor, FINDING_NOTE, "symbols", "link it with -Wl,--build-id",
                       "%.60s has no build-id, so profiles cannot be matched with debug files",
                       target->executable);
+}
+
+/* The library of a running process is that of its start. */
+static void check_guest(struct doctor *doctor, const Sonde__V1__Target *target) {
+    if (target->guest_version[0] && strcmp(target->guest_version, SONDE_VERSION) != 0)
+        doctor_report(doctor, FINDING_NOTE, "target", "restart it when it suits",
+                      "%.60s, pid %d, has the guest of version %.20s loaded; this is %s",
+                      target->name, target->pid, target->guest_version, SONDE_VERSION);
 }
 
 static void check_target(struct doctor *doctor, const Sonde__V1__Target *target) {
@@ -47,6 +56,7 @@ static void check_target(struct doctor *doctor, const Sonde__V1__Target *target)
                   target->clock, target->clock_note && target->clock_note[0] ? ": " : "",
                   target->clock_note);
     check_symbols(doctor, target);
+    check_guest(doctor, target);
     if (target->advice[0])
         doctor_report(doctor, FINDING_NOTE, "names", NULL, "%.380s", target->advice);
 }
@@ -78,7 +88,8 @@ static void check_targets(struct doctor *doctor, struct service *service) {
     request.include_unattached = request.include_advice = true;
     sonde_err err = service_call(service, &client_list_targets, &request.base, &answer, &diag);
     if (err) {
-        doctor_report(doctor, FINDING_FIX, "target", NULL, "%.300s", sonde_diag_text(&diag, err));
+        doctor_report(doctor, FINDING_FIX, "target", "systemctl restart sonded", "%.300s",
+                      sonde_diag_text(&diag, err));
         return;
     }
     const Sonde__V1__ListTargetsResponse *response = (const Sonde__V1__ListTargetsResponse *)answer;
@@ -96,12 +107,15 @@ static void check_targets(struct doctor *doctor, struct service *service) {
 }
 
 static void check_export(struct doctor *doctor, const Sonde__V1__Export *export) {
-    doctor_report(doctor, export->trouble[0] ? FINDING_FIX : FINDING_OK, "sending", NULL,
-                  "%.20s to %.150s: %llu profiles sent%s%.180s", export->destination,
-                  export->receiver, (unsigned long long)export->sent,
+    char fix[320];
+    snprintf(fix, sizeof fix, "curl -v %.250s", export->receiver);
+    doctor_report(doctor, export->trouble[0] ? FINDING_FIX : FINDING_OK, "sending",
+                  export->trouble[0] ? fix : NULL, "%.20s to %.150s: %llu profiles sent%s%.180s",
+                  export->destination, export->receiver, (unsigned long long)export->sent,
                   export->trouble[0] ? "; now they wait in memory: " : "", export->trouble);
     for (size_t i = 0; i < export->n_lost; i++)
-        doctor_report(doctor, FINDING_NOTE, "sending", NULL,
+        doctor_report(doctor, FINDING_NOTE, "sending",
+                      "sonded --export-queue-mib N, if the receiver was away too long",
                       "%llu profiles for %.20s were lost since sonded started: %.40s",
                       (unsigned long long)export->lost[i]->count, export->destination,
                       export->lost[i]->cause);
@@ -117,13 +131,16 @@ static void check_info(struct doctor *doctor, const struct service *service,
                       "sonded %.20s, pid %d, is running at %.200s", info->version, info->pid,
                       service->address);
     if (strcmp(info->version, SONDE_VERSION) != 0)
-        doctor_report(doctor, FINDING_NOTE, "service", NULL,
-                      "sonded is version %.20s, this is %s; install both from the same build",
-                      info->version, SONDE_VERSION);
+        doctor_report(doctor, FINDING_NOTE, "service",
+                      service->private ? "apt-get install sonde sonded"
+                                       : "systemctl restart sonded, or install both from the same "
+                                         "release",
+                      "sonded is version %.20s, this is %s", info->version, SONDE_VERSION);
     doctor_check_rights(doctor, info);
     for (size_t i = 0; i < info->n_drops_total; i++)
         if (info->drops_total[i]->count > 0)
-            doctor_report(doctor, FINDING_NOTE, "drops", NULL,
+            doctor_report(doctor, FINDING_NOTE, "drops",
+                          "sonde record -F 99 (or another lower rate)",
                           "%llu of %llu samples dropped since sonded started: %.40s",
                           (unsigned long long)info->drops_total[i]->count,
                           (unsigned long long)info->samples_total, info->drops_total[i]->cause);

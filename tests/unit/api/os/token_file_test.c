@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/os/token_file.h"
 
+#include "api/os/file_watch.h"
+
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 
@@ -163,5 +165,15 @@ TEST(a_token_file_that_others_can_read_is_not_used_again) {
     CHECK(comes_to_log(file, 1));
     CHECK(strstr(logged[0], "other users can read the token file") != NULL);
     CHECK_INT(find(file, SECOND).scopes, ==, 0);
+    close_file(file);
+}
+
+TEST(a_request_to_look_now_does_not_wait_for_the_next_second) {
+    struct token_file *file = open_file(FIRST "\n");
+    CHECK_INT(find(file, FIRST).scopes, ==, ALL_SCOPES);
+    write_file(SECOND "\n", true);
+    file_watch_look_now();
+    CHECK_INT(find(file, SECOND).scopes, ==, ALL_SCOPES);
+    CHECK_INT(find(file, FIRST).scopes, ==, 0);
     close_file(file);
 }

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/doctor/run_program.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static pid_t start(const char *const *argv, int out) {
+    posix_spawn_file_actions_t actions;
+    pid_t pid = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (posix_spawnp(&pid, argv[0], &actions, NULL, (char **)(uintptr_t)argv, environ) != 0)
+        pid = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    return pid;
+}
+
+/* True when the program has closed its output; what does not fit is read and dropped. */
+static bool read_all(int in, char *text, size_t size) {
+    struct timespec now;
+    size_t len = 0;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (int64_t end_s = now.tv_sec + RUN_PROGRAM_S; now.tv_sec < end_s;) {
+        char bytes[512];
+        struct pollfd readable = {.fd = in, .events = POLLIN};
+        ssize_t got = poll(&readable, 1, 1000) > 0 ? read(in, bytes, sizeof bytes) : 1;
+        if (got <= 0)
+            return got == 0;
+        for (ssize_t i = 0; readable.revents && i < got && len + 1 < size; i++)
+            text[len++] = bytes[i];
+        text[len] = 0;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    }
+    return false;
+}
+
+bool run_program(const char *const *argv, char *text, size_t size) {
+    int ends[2], status = -1;
+    text[0] = 0;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    pid_t pid = start(argv, ends[1]);
+    close(ends[1]);
+    if (pid > 0) {
+        if (!read_all(ends[0], text, size))
+            kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+    }
+    close(ends[0]);
+    return status == 0;
+}
