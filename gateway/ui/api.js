@@ -2,8 +2,8 @@
 // Requests to the gateway. The page uses documented paths only (/openapi.yaml). What was received is remembered as long as a view
 // is open, because an exported page answers the same requests from its own copy (export.js).
 
-const TOKEN = 'sonde-token', MAX_RECORDED = 64 << 20;
-const offline = window.SONDE_OFFLINE ?? null;
+const TOKEN_KEY = 'sonde-token', MAX_RECORDED = 64 << 20;
+const offlineCopy = window.SONDE_OFFLINE ?? null;
 let recorded = new Map(), recordedBytes = 0, askForToken = null;
 
 // An answer that is not a success, as a sentence that says what to do. status is 0 if there was no answer.
@@ -14,14 +14,14 @@ export class Problem extends Error {
     }
 }
 
-export const isOffline = () => offline !== null;
+export const isOffline = () => offlineCopy !== null;
 
 export function onTokenNeeded(callback) {
     askForToken = callback;
 }
 
 export function setToken(token) {
-    sessionStorage.setItem(TOKEN, token);
+    sessionStorage.setItem(TOKEN_KEY, token);
 }
 
 export function forgetRecorded() {
@@ -31,7 +31,7 @@ export function forgetRecorded() {
 
 export const recordedAnswers = () => recorded;
 
-function record(path, type, bytes) {
+function recordAnswer(path, type, bytes) {
     recordedBytes += bytes.length - (recorded.get(path)?.bytes.length ?? 0);
     recorded.set(path, { type, bytes });
     for (const [old, answer] of recorded) {
@@ -42,9 +42,9 @@ function record(path, type, bytes) {
 }
 
 // Remembers what a view made itself, such as the profile of a stream, for an exported page.
-export const remember = (path, bytes) => record(path, 'application/octet-stream', bytes);
+export const remember = (path, bytes) => recordAnswer(path, 'application/octet-stream', bytes);
 
-function explain(status, body) {
+function explainAnswer(status, body) {
     try {
         const json = JSON.parse(body);
         return json.message ?? json.error ?? body;
@@ -53,8 +53,8 @@ function explain(status, body) {
     }
 }
 
-async function request(path, { method = 'GET', accept = 'application/json', body, signal } = {}) {
-    const headers = { accept }, token = offline ? null : sessionStorage.getItem(TOKEN);
+async function ask(path, { method = 'GET', accept = 'application/json', body, signal } = {}) {
+    const headers = { accept }, token = offlineCopy ? null : sessionStorage.getItem(TOKEN_KEY);
     if (token) headers.authorization = `Bearer ${token}`;
     let response;
     try {
@@ -64,23 +64,23 @@ async function request(path, { method = 'GET', accept = 'application/json', body
         throw new Problem(0, 'the gateway does not answer: check that sonde-gateway is running; this page tries again');
     }
     if (response.ok) return response;
-    const problem = new Problem(response.status, explain(response.status, await response.text()));
+    const problem = new Problem(response.status, explainAnswer(response.status, await response.text()));
     if (response.status === 401) askForToken?.(problem);
     throw problem;
 }
 
 function replay(path) {
-    const answer = offline.answers[path];
+    const answer = offlineCopy.answers[path];
     if (answer === undefined) throw new Problem(404, 'this saved page does not contain that part: open it in the live page');
     return Uint8Array.from(atob(answer), (c) => c.charCodeAt(0));
 }
 
 // The answer's bytes.
 export async function getBytes(path, options = {}) {
-    if (offline) return replay(path);
-    const response = await request(path, { accept: 'application/octet-stream', ...options });
+    if (offlineCopy) return replay(path);
+    const response = await ask(path, { accept: 'application/octet-stream', ...options });
     const bytes = new Uint8Array(await response.arrayBuffer());
-    if ((options.method ?? 'GET') === 'GET') record(path, response.headers.get('content-type'), bytes);
+    if ((options.method ?? 'GET') === 'GET') recordAnswer(path, response.headers.get('content-type'), bytes);
     return bytes;
 }
 
@@ -94,16 +94,16 @@ export async function getText(path, options = {}) {
 
 // Sends a change. Returns its JSON answer.
 export async function send(method, path, body) {
-    if (offline) throw new Problem(0, 'this is a saved page: open the live page to change something');
-    const text = await (await request(path, { method, body })).text();
+    if (offlineCopy) throw new Problem(0, 'this is a saved page: open the live page to change something');
+    const text = await (await ask(path, { method, body })).text();
     return text.startsWith('{') ? JSON.parse(text) : text;
 }
 
 // Whether something exists: the status of a HEAD request, 0 without an answer.
 export async function status(path) {
-    if (offline) return 404;
+    if (offlineCopy) return 404;
     try {
-        return (await request(path, { method: 'HEAD' })).status;
+        return (await ask(path, { method: 'HEAD' })).status;
     } catch (problem) {
         return problem.status ?? 0;
     }
@@ -111,8 +111,8 @@ export async function status(path) {
 
 // Calls onLine with each line of JSON until the answer ends. Rejects if it breaks off, or ends with an error's line.
 export async function lines(path, { method = 'GET', signal, onLine }) {
-    if (offline) throw new Problem(0, 'this is a saved page: streams are only in the live page');
-    const response = await request(path, { method, accept: 'application/x-ndjson', signal });
+    if (offlineCopy) throw new Problem(0, 'this is a saved page: streams are only in the live page');
+    const response = await ask(path, { method, accept: 'application/x-ndjson', signal });
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = '';
     for (;;) {

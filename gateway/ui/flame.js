@@ -3,7 +3,7 @@
 // the profile. A view is a range of the root's width, [from, to] of 0..1, and a first row.
 import { KIND } from './profile.js';
 import { fitCanvas, themeColours } from './dom.js';
-import { nodeName } from './tree.js';
+import { nodeName, textHash } from './tree.js';
 
 const ROW = 19, FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace', NARROWEST = 0.4;
 // The hues of the pictures that the service draws: the program, libraries, JIT code, the kernel, memory, threads.
@@ -16,13 +16,7 @@ const HUES = {
 };
 const JIT = '#f39ca2', KERNEL = '#a9b6c4', PLAIN = '#c4c6ca', THREAD = '#d5d9e0', SHADES = [1, 0.94, 0.88, 0.82];
 
-const pick = (list, text) => list[hashText(text) % list.length];
-
-function hashText(text) {
-    let hash = 7;
-    for (let i = 0; i < text.length; i++) hash = Math.imul(hash, 31) + text.charCodeAt(i) >>> 0;
-    return hash ^ hash >>> 15;
-}
+const pick = (list, text) => list[textHash(text) % list.length];
 
 export function moduleColour(fn, isMemory) {
     if (fn.kind === KIND.THREAD) return THREAD;

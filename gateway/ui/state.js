@@ -2,10 +2,10 @@
 // The state of the page is in its URL, so that a link is a finding: the path has the target ("/t/redis/"), the fragment the view and
 // its settings ("#live?q=malloc&i=1").
 
-const listeners = new Set();
-let current = read();
+const navigationListeners = new Set();
+let current = readHash();
 
-function read() {
+function readHash() {
     const [view, query] = location.hash.slice(1).split(/\?(.*)/s);
     return { view, params: new URLSearchParams(query ?? '') };
 }
@@ -25,41 +25,41 @@ export function targetName() {
 }
 
 export const viewName = () => current.view;
-export const get = (key, fallback = '') => current.params.get(key) ?? fallback;
+export const getState = (key, fallback = '') => current.params.get(key) ?? fallback;
 export const isOn = (key) => current.params.get(key) === '1';
 
-function text(view, params) {
+function fragment(view, params) {
     const query = params.toString();
     return `#${view}${query ? `?${query}` : ''}`;
 }
 
 // Changes settings; null and "" remove one. A step can be undone with the browser's Back.
-export function set(changes, step = false) {
+export function setState(changes, step = false) {
     for (const [key, value] of Object.entries(changes)) {
         if (value === null || value === undefined || value === '' || value === false) current.params.delete(key);
         else current.params.set(key, value === true ? '1' : value);
     }
     try {
-        history[step ? 'pushState' : 'replaceState'](null, '', text(current.view, current.params));
+        history[step ? 'pushState' : 'replaceState'](null, '', fragment(current.view, current.params));
     } catch {
         // A browser limits how often this may be called; the next change writes all of them.
     }
 }
 
 // The fragment of another view.
-export const link = (view, params = {}) => text(view, new URLSearchParams(params));
+export const linkTo = (view, params = {}) => fragment(view, new URLSearchParams(params));
 
-export function go(view, params = {}) {
-    location.hash = link(view, params);
+export function goTo(view, params = {}) {
+    location.hash = linkTo(view, params);
 }
 
-// Calls back after the fragment was changed by a link, by Back or by go(), not by set().
+// Calls back after the fragment was changed by a link, by Back or by goTo(), not by setState().
 export function onNavigate(callback) {
-    listeners.add(callback);
+    navigationListeners.add(callback);
 }
 
 window.addEventListener('popstate', () => {
     const before = current;
-    current = read();
-    for (const listener of listeners) listener(before.view !== current.view);
+    current = readHash();
+    for (const listener of navigationListeners) listener(before.view !== current.view);
 });

@@ -96,10 +96,10 @@ function childrenOf(sums, n) {
 
 const mix = (hash, fn) => Math.imul(hash ^ fn, 0x01000193) >>> 0;
 
-function textHash(text) {
+export function textHash(text) {
     let hash = 0x811c9dc5;
     for (let i = 0; i < text.length; i++) hash = mix(hash, text.charCodeAt(i));
-    return hash;
+    return (hash ^ hash >>> 15) >>> 0;
 }
 
 // Columns: fn, line, parent, depth, end, offset (the sum of values to the left), self, total, baseSelf, baseTotal, and id, which is the
