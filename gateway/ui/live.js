@@ -196,7 +196,7 @@ class Live {
             if (FINAL_STATUS.includes(problem?.status)) return this.place.replaceChildren(message('error', problem.message, ' ', button('Try again', () => this.restart())));
             const why = problem ? `${problem.message}.` : STREAM_ENDS[this.end] ?? `The stream ended${this.end && `: ${this.end}`}.`;
             this.place.replaceChildren(message('error', `${why} What was received stays. Connecting again, next try in ${wait} s.`));
-            await sleep(wait * 1000, signal);
+            await sleep(wait * 1000);
         }
     }
 }

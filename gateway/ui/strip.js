@@ -4,8 +4,8 @@
 // range, Enter chooses it, Ctrl+Enter as the second one, Escape clears both. The line below describes what is under the cursor.
 import { button, fitCanvas, formatSeconds, formatTime, formatValue, h, themeColours } from './dom.js';
 
-const STRIP_TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000];
-const STRIP_AXIS = 16;
+const AXIS_TICKS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000];
+const AXIS_HEIGHT = 16;
 
 // "1.25 cores", "3.00 MiB/s"
 export function rateText(value, unit) {
@@ -13,13 +13,13 @@ export function rateText(value, unit) {
     return unit.endsWith('/s') ? `${formatValue(value, unit.slice(0, -2))}/s` : formatValue(value, unit);
 }
 
-export const rangeText = (from, until) => [from, until].map((time) => formatTime(time, until - from < 7200)).join(' – ') + ` (${formatSeconds(until - from)})`;
+export function rangeText(from, until) {
+    return `${formatTime(from, until - from < 7200)} – ${formatTime(until, until - from < 7200)} (${formatSeconds(until - from)})`;
+}
 
 // Lines for what must be told apart without its colour.
 export function hatch(context, x, y, width, height, colour) {
     context.save();
-    context.strokeStyle = colour;
-    context.lineWidth = 1;
     context.beginPath();
     context.rect(x, y, width, height);
     context.clip();
@@ -28,7 +28,7 @@ export function hatch(context, x, y, width, height, colour) {
         context.moveTo(at, y + height);
         context.lineTo(at + height, y);
     }
-    context.stroke();
+    Object.assign(context, { strokeStyle: colour, lineWidth: 1 }).stroke();
     context.restore();
 }
 
@@ -37,60 +37,53 @@ function tickText(time, step) {
     return isDay ? date.toLocaleDateString('en', { month: 'short', day: 'numeric' }) : date.toTimeString().slice(0, step < 60 ? 8 : 5);
 }
 
-// A subclass has draw(context, colours), timeOf(x, y), describe(time) and moves(), and data with from, until and step.
+// A subclass has paint(context, colours, bottom), size(), timeOf(x, y), xOf(time), describe(time) and moves(). Its data has from, until,
+// step, and isRelative if times do not begin with the epoch.
 export class TimeCanvas {
-    constructor(container, { label, height = 96, onselect, second = 'Second range', hint }) {
-        Object.assign(this, { height, onselect, data: null, ranges: [null, null], cursor: null, anchor: null, hover: null, drag: null });
+    constructor(container, { label, onselect, second = 'Second range', hint }) {
+        Object.assign(this, { onselect, ranges: [null, null], data: null, cursor: null, anchor: null, hover: null, drag: null });
         this.hint = hint ?? 'Drag to choose a range, Shift-drag for a second one to compare with. Or use the arrows, Shift and Enter.';
-        this.canvas = h('canvas', { tabindex: '0', role: 'slider', 'aria-label': label, 'data-keys': true, onpointerdown: (event) => this.press(event),
-            onpointermove: (event) => this.move(event), onpointerup: () => this.release(), onpointercancel: () => this.setSecond(false),
-            onpointerleave: () => this.schedule({ hover: null }), onkeydown: (event) => this.key(event), oncontextmenu: (event) => event.ctrlKey && event.preventDefault(),
-            onfocus: () => this.schedule(), onblur: () => this.schedule() });
+        this.canvas = h('canvas', { tabindex: '0', role: 'slider', 'aria-label': label, 'data-keys': true, onkeydown: (event) => this.key(event),
+            onpointerdown: (event) => this.press(event), onpointermove: (event) => this.move(event), onpointercancel: () => this.setSecond(false),
+            onpointerup: () => this.drag && this.choose(this.drag.from, this.drag.to, this.drag.side), onpointerleave: () => this.schedule({ hover: null }),
+            oncontextmenu: (event) => event.ctrlKey && event.preventDefault(), onfocus: () => this.schedule(), onblur: () => this.schedule() });
         this.second = button(second, () => this.setSecond(!this.isSecond), { title: 'the next range that you choose is the one to compare with' });
         this.cleared = button('Clear', () => this.clear(true), { title: 'forget the chosen ranges (Escape)' });
         this.line = h('span', { class: 'strip-line' });
-        this.element = h('div', { class: 'strip' }, h('div', { class: 'strip-scroll' }, this.canvas), h('div', { class: 'bar' }, this.line, this.second, this.cleared));
+        this.element = h('div', { class: 'strip' }, h('div', { class: 'strip-scroll' }, this.canvas),
+            h('div', { class: 'bar' }, this.line, this.second, this.cleared));
         container.append(this.element);
         this.setSecond(false);
-        this.observer = new ResizeObserver(() => this.schedule());
-        this.observer.observe(this.element);
-        document.addEventListener('sonde-theme', this.onTheme = () => (this.element.isConnected ? this.schedule() : this.destroy()));
-    }
-
-    destroy() {
-        this.observer.disconnect();
-        document.removeEventListener('sonde-theme', this.onTheme);
+        new ResizeObserver(() => this.schedule()).observe(this.element);
     }
 
     press(event) {
-        const time = this.data && this.timeOf(event.offsetX, event.offsetY);
-        if (event.button || time === null) return;
+        if (event.button || !this.data) return;
+        const time = this.timeOf(event.offsetX, event.offsetY), side = event.shiftKey || event.ctrlKey || event.metaKey || this.isSecond ? 1 : 0;
         this.canvas.setPointerCapture(event.pointerId);
-        this.schedule({ cursor: time, anchor: null, drag: { from: time, to: time, side: event.shiftKey || event.ctrlKey || event.metaKey || this.isSecond ? 1 : 0 } });
+        this.schedule({ cursor: time, anchor: null, drag: { from: time, to: time, side } });
     }
 
     move(event) {
-        const time = this.data && this.timeOf(event.offsetX, event.offsetY);
-        if (this.drag && time !== null) this.drag.to = time;
-        this.schedule({ hover: time });
-    }
-
-    release() {
-        if (this.drag) this.choose(this.drag.from, this.drag.to, this.drag.side);
+        const hover = this.data && this.timeOf(event.offsetX, event.offsetY);
+        if (this.drag) this.drag.to = hover;
+        this.schedule({ hover });
     }
 
     key(event) {
-        const { from, until, step } = this.data ?? {}, move = this.moves()[event.key], last = until - step;
-        if (move !== undefined && this.data) {
-            const at = this.cursor ?? last;
-            this.schedule({ anchor: event.shiftKey ? this.anchor ?? at : null, cursor: Math.min(Math.max(at + move, from), last), hover: null });
-        } else if (event.key === 'Enter' && this.cursor !== null) this.choose(this.anchor ?? this.cursor, this.cursor, event.ctrlKey || this.isSecond ? 1 : 0);
-        else if (event.key === 'Escape') this.clear(true);
+        if (!this.data) return;
+        const { from, until, step } = this.data, move = this.moves()[event.key], at = this.cursor ?? until - step / 2;
+        if (move !== undefined) {
+            const cursor = Math.min(Math.max(at + move, from + step / 2), until - step / 2);
+            this.schedule({ anchor: event.shiftKey ? this.anchor ?? at : null, cursor, hover: null });
+        } else if (event.key === 'Enter' && this.cursor !== null) {
+            this.choose(this.anchor ?? this.cursor, this.cursor, event.ctrlKey || this.isSecond ? 1 : 0);
+        } else if (event.key === 'Escape') this.clear(true);
         else return;
         event.preventDefault();
     }
 
-    // Both steps belong to the range, in whatever order they are.
+    // Ranges have whole steps. Both ends belong to the range, in whatever order they are.
     whole(a, b) {
         const { from, until, step } = this.data, low = Math.max(Math.min(a, b), from), high = Math.min(Math.max(a, b), until - step / 2);
         return [Math.floor(low / step + 1e-6) * step, (Math.floor(high / step + 1e-6) + 1) * step];
@@ -134,9 +127,30 @@ export class TimeCanvas {
         this.frame ??= requestAnimationFrame(() => {
             this.frame = undefined;
             if (!this.data || !this.element.isConnected) return;
-            this.draw(themeColours());
+            this.draw();
             this.showText();
         });
+    }
+
+    draw() {
+        const [width, height] = this.size(), context = fitCanvas(this.canvas, width, height + AXIS_HEIGHT), colours = themeColours();
+        context.clearRect(0, 0, width, height + AXIS_HEIGHT);
+        context.font = '11px system-ui, sans-serif';
+        this.drawAxis(context, colours, width, height);
+        this.paint(context, colours, height);
+    }
+
+    drawAxis(context, colours, width, bottom) {
+        const { from, until, isRelative } = this.data, wanted = (until - from) * 80 / width, step = AXIS_TICKS.find((one) => one >= wanted) ?? AXIS_TICKS.at(-1);
+        const zone = isRelative ? 0 : new Date(from * 1000).getTimezoneOffset() * 60;
+        for (let time = Math.ceil((from - zone) / step) * step + zone; time < until; time += step) {
+            const x = Math.round(this.xOf(time));
+            context.fillStyle = colours.line;
+            context.fillRect(x, 0, 1, bottom + 5);
+            context.fillStyle = colours.faint;
+            if (x < width - 48) context.fillText(isRelative ? `${time} s` : tickText(time, step), x + 3, bottom + 12);
+        }
+        context.fillRect(0, bottom, width, 1);
     }
 
     // What is drawn as chosen: [range, side], also while it is being chosen.
@@ -152,22 +166,28 @@ export class TimeCanvas {
 
     showText() {
         const { from, until } = this.data, ranges = this.chosen().map(([range, side]) => (side ? 'compared with ' : '') + this.rangeText(...range)).join(', ');
-        const text = this.pointed !== null && !this.drag ? this.describe(this.pointed) : '';
+        const text = this.pointed !== null && !this.drag ? this.describe(this.pointed) : '', cursor = this.cursor === null ? this.hint : this.describe(this.cursor);
         this.line.textContent = text || (this.isSecond ? 'Now choose the range to compare with.' : ranges || this.hint);
         this.cleared.hidden = !ranges;
         for (const [key, value] of Object.entries({ min: from, max: until, now: this.cursor ?? until })) this.canvas.setAttribute(`aria-value${key}`, value.toFixed(2));
-        this.canvas.setAttribute('aria-valuetext', `${this.cursor === null ? this.hint : this.describe(this.cursor)} ${ranges && `Chosen: ${ranges}`}`);
+        this.canvas.setAttribute('aria-valuetext', ranges ? `${cursor}. Chosen: ${ranges}` : cursor);
     }
 
     rangeText(from, until) {
-        return rangeText(from, until);
+        return this.data.isRelative ? `${from.toFixed(2)} s – ${until.toFixed(2)} s` : rangeText(from, until);
     }
 }
 
+// data: { from, until, step, series: [{ times, values, ends }], marks: [{ time, text }], gaps: [[from, until]] }; times are Unix seconds.
 class Strip extends TimeCanvas {
     constructor(container, options) {
         super(container, options);
-        Object.assign(this, { unit: options.unit ?? 'cores', bars: options.bars ?? true });
+        Object.assign(this, { unit: options.unit ?? 'cores', bars: options.bars ?? true, height: options.height ?? 96 });
+    }
+
+    size() {
+        this.width = Math.max(this.element.clientWidth, 50);
+        return [this.width, this.height - AXIS_HEIGHT];
     }
 
     timeOf(x) {
@@ -184,19 +204,14 @@ class Strip extends TimeCanvas {
     }
 
     describe(time) {
-        const { series: [first], marks = [], step } = this.data, at = (first?.times ?? []).findLastIndex((one) => one <= time);
-        const end = at < 0 ? 0 : first.ends?.[at] ?? first.times[at] + step, near = 5 * (this.data.until - this.data.from) / this.width;
+        const { series: [first], marks = [], step, from, until } = this.data, at = (first?.times ?? []).findLastIndex((one) => one <= time);
+        const end = at < 0 ? 0 : first.ends?.[at] ?? first.times[at] + step, near = marks.filter((mark) => Math.abs(mark.time - time) < 5 * (until - from) / this.width);
         const value = end > time ? `${formatTime(first.times[at], step < 60)}: ${rateText(first.values[at], this.unit)}` : `${formatTime(time, step < 60)}: no data`;
-        return [value, ...marks.filter((mark) => Math.abs(mark.time - time) < near).map((mark) => mark.text)].join(' · ');
+        return [value, ...near.map((mark) => mark.text)].join(' · ');
     }
 
-    draw(colours) {
-        this.width = Math.max(this.element.clientWidth, 50);
-        const context = fitCanvas(this.canvas, this.width, this.height), bottom = this.height - STRIP_AXIS, { series, gaps = [] } = this.data;
-        const peak = series.reduce((most, one) => one.values.reduce((a, b) => Math.max(a, b), most), 1e-9);
-        context.clearRect(0, 0, this.width, this.height);
-        context.font = '11px system-ui, sans-serif';
-        this.drawAxis(context, colours, bottom);
+    paint(context, colours, bottom) {
+        const { series, gaps = [] } = this.data, peak = series.reduce((most, one) => one.values.reduce((a, b) => Math.max(a, b), most), 1e-9);
         for (const [from, until] of gaps) hatch(context, this.xOf(from), 0, this.xOf(until) - this.xOf(from), bottom, colours.faint);
         series.forEach((one, i) => this.drawSeries(context, one, i ? colours.second : colours.accent, bottom, (bottom - 15) / peak));
         context.fillStyle = colours.faint;
@@ -207,25 +222,9 @@ class Strip extends TimeCanvas {
         if (this.pointed !== null) context.fillRect(Math.round(this.xOf(this.pointed)), 0, 1, bottom);
     }
 
-    drawAxis(context, colours, bottom) {
-        const { from, until } = this.data, wanted = (until - from) / (this.width / 80), step = STRIP_TICKS.find((one) => one >= wanted) ?? STRIP_TICKS.at(-1);
-        const zone = new Date(from * 1000).getTimezoneOffset() * 60;
-        for (let time = Math.ceil((from - zone) / step) * step + zone; time < until; time += step) {
-            const x = Math.round(this.xOf(time));
-            context.fillStyle = colours.line;
-            context.fillRect(x, 0, 1, bottom + 4);
-            context.fillStyle = colours.faint;
-            if (x < this.width - 48) context.fillText(tickText(time, step), x + 3, this.height - 4);
-        }
-        context.fillStyle = colours.line;
-        context.fillRect(0, bottom, this.width, 1);
-    }
-
     drawSeries(context, { times, values, ends }, colour, bottom, scale) {
         const { step } = this.data;
-        context.fillStyle = context.strokeStyle = colour;
-        context.lineWidth = 1.5;
-        context.beginPath();
+        Object.assign(context, { fillStyle: colour, strokeStyle: colour, lineWidth: 1.5 }).beginPath();
         for (let i = 0; i < times.length; i++) {
             const x = this.xOf(times[i]), end = this.xOf(ends?.[i] ?? times[i] + step), y = bottom - values[i] * scale;
             if (this.bars) context.fillRect(x, y, Math.max(end - x - (end - x > 3), 1), bottom - y);
@@ -247,15 +246,14 @@ class Strip extends TimeCanvas {
     }
 
     drawRange(context, colours, bottom, [from, until], side) {
-        const x = this.xOf(from), width = Math.max(this.xOf(until) - x, 2), colour = side ? colours.second : colours.ink;
+        const x = this.xOf(from), width = Math.max(this.xOf(until) - x, 2), colour = side ? colours.second : colours.ink, text = side ? 'base' : 'shown';
         if (side) hatch(context, x, 0, width, bottom, colour);
-        context.globalAlpha = side ? 0 : 0.15;
-        context.fillStyle = context.strokeStyle = colour;
-        context.fillRect(x, 0, width, bottom);
+        Object.assign(context, { fillStyle: colour, strokeStyle: colour, lineWidth: 2, globalAlpha: side ? 0 : 0.15 }).fillRect(x, 0, width, bottom);
         context.globalAlpha = 1;
-        context.lineWidth = 2;
         context.strokeRect(x + 1, 1, Math.max(width - 2, 1), bottom - 2);
-        if (width > 40) context.fillText(side ? 'base' : 'shown', x + 5, bottom - 5);
+        if (width < 42) return;
+        Object.assign(context, { strokeStyle: colours.paper, lineWidth: 4 }).strokeText(text, x + 6, bottom - 6);
+        context.fillText(text, x + 6, bottom - 6);
     }
 }
 
