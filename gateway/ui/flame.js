@@ -40,7 +40,7 @@ export function changeOf(tree, n, byShare) {
 export class Flame {
     // Events: onhover(n), onselect(n), onzoom(n), onmenu(n, x, y), onframe(ms).
     constructor(canvas, events) {
-        Object.assign(this, { canvas, events, tree: null, from: 0, to: 1, top: 0, zoomed: 0, selected: 0, hovered: -1, hit: null, inverted: false });
+        Object.assign(this, { canvas, events, tree: null, from: 0, to: 1, top: 0, zoomed: 0, selected: 0, hovered: -1, hit: null, upwards: false, firstDepth: 0 });
         Object.assign(this, { colourBy: 'module', byShare: true, isMemory: false, isDiff: false, colours: [], wanted: 0, drag: null });
         const on = (type, handle) => canvas.addEventListener(type, (event) => handle.call(this, event));
         on('pointermove', this.onMove);
@@ -63,8 +63,8 @@ export class Flame {
         this.tree = tree;
         this.colours = tree.profile.functions.map((fn) => moduleColour(fn, this.isMemory));
         this.hovered = -1;
-        this.zoom(Math.max(0, tree.id.indexOf(zoomedId)), false);
         this.resize();
+        this.zoom(Math.max(0, tree.id.indexOf(zoomedId)), false);
     }
 
     resize() {
@@ -81,11 +81,11 @@ export class Flame {
     }
 
     y(depth) {
-        return (this.inverted ? depth : this.tree.deepest - depth) * ROW - this.top;
+        return (this.upwards ? this.tree.deepest - depth : depth - this.firstDepth) * ROW - this.top;
     }
 
     get highest() {
-        return Math.max(0, (this.tree.deepest + 1) * ROW + 4 - this.height);
+        return Math.max(0, (this.tree.deepest + 1 - this.firstDepth) * ROW + 4 - this.height);
     }
 
     drawNow() {
@@ -102,7 +102,7 @@ export class Flame {
             } else if (w < NARROWEST) {
                 n = this.drawRest(c, n, x, y, scale / whole);
             } else {
-                if (y > -ROW && y < this.height) drawn += this.drawNode(c, n, x, w, y, theme);
+                if (y > -ROW && y < this.height && t.depth[n] >= this.firstDepth) drawn += this.drawNode(c, n, x, w, y, theme);
                 n++;
             }
         }
@@ -138,7 +138,7 @@ export class Flame {
         c.fillRect(left, y, Math.max(0.4, width - 0.7), ROW - 1);
         c.globalAlpha = 1;
         if (this.hit?.[n]) this.outline(c, left, y, width, '#8b2be2', 2);
-        if (n === this.selected) this.outline(c, left, y, width, theme.ink, 2);
+        if (n === this.selected && n > 0) this.outline(c, left, y, width, theme.ink, 2);
         else if (n === this.hovered) this.outline(c, left, y, width, theme.ink, 1);
         if (width > 24) this.label(c, n, left, width, y, theme);
         return 1;
@@ -171,7 +171,7 @@ export class Flame {
         Object.assign(this, { zoomed: n, from: t.offset[n] / whole, to: (t.offset[n] + t.total[n]) / whole });
         if (this.to <= this.from) Object.assign(this, { from: 0, to: 1 });
         const row = this.y(t.depth[n]) + this.top;
-        this.top = this.inverted ? Math.max(0, Math.min(this.highest, row - 3 * ROW)) : Math.max(0, Math.min(this.highest, row - this.height + 4 * ROW));
+        this.top = Math.max(0, Math.min(this.highest, this.upwards ? row - this.height + 4 * ROW : row - 3 * ROW));
         this.draw();
         if (tell) this.events.onzoom(n);
     }
@@ -217,7 +217,7 @@ export class Flame {
 
     // The node at a place, or -1.
     find(x, y) {
-        const t = this.tree, row = Math.floor((y + this.top) / ROW), depth = this.inverted ? row : t.deepest - row;
+        const t = this.tree, row = Math.floor((y + this.top) / ROW), depth = this.upwards ? t.deepest - row : row + this.firstDepth;
         const at = (this.from + x / this.width * (this.to - this.from)) * (t.total[0] || 1);
         if (depth < 0 || depth > t.deepest) return -1;
         let n = 0;

@@ -3,15 +3,18 @@
 // and what is unpacked is bounded.
 import { KIND, Profile } from './profile.js';
 
-const MAX_UNPACKED = 512 << 20, MAX_DEPTH = 4096;
+const MAX_UNPACKED = 512 << 20, MAX_DEPTH = 4096, SPACING = 2 ** 24;
 
+// `end` is the end of the innermost message that is being read.
 class Reader {
-    constructor(bytes, at = 0, end = bytes.length) {
-        Object.assign(this, { bytes, at, end });
+    constructor(bytes) {
+        Object.assign(this, { bytes, at: 0, end: bytes.length });
     }
 
     // Numbers above 2^53 lose their last bits, which only addresses have.
     varint() {
+        const first = this.bytes[this.at];
+        if (first < 128 && this.at < this.end) return this.at++, first;
         let value = 0, scale = 1;
         for (let i = 0; i < 10; i++) {
             if (this.at >= this.end) throw new Error('the profile is cut off');
@@ -25,30 +28,31 @@ class Reader {
 
     signed() {
         const start = this.at, value = this.varint();
-        return this.at - start === 10 ? this.exact(start) : value;
+        if (this.at - start < 10) return value;
+        let exact = 0n;
+        for (let i = this.at - 1; i >= start; i--) exact = exact << 7n | BigInt(this.bytes[i] & 127);
+        return Number(BigInt.asIntN(64, exact));
     }
 
-    exact(start) {
-        let value = 0n;
-        for (let i = this.at - 1; i >= start; i--) value = value << 7n | BigInt(this.bytes[i] & 127);
-        return Number(BigInt.asIntN(64, value));
-    }
-
-    nested() {
-        const size = this.varint(), at = this.at;
-        if (size > this.end - at) throw new Error('the profile is cut off');
-        this.at += size;
-        return new Reader(this.bytes, at, at + size);
+    // Calls read() with the message at this place.
+    nested(read) {
+        const size = this.varint(), before = this.end;
+        if (size > before - this.at) throw new Error('the profile is cut off');
+        this.end = this.at + size;
+        const result = read(this);
+        this.at = this.end;
+        this.end = before;
+        return result;
     }
 
     // Calls visit(field, type) for each field; what it does not read is skipped.
     fields(visit) {
         while (this.at < this.end) {
-            const tag = this.varint(), type = tag % 8, before = this.at;
-            visit(Math.floor(tag / 8), type);
-            if (this.at !== before || type === 7) continue;
+            const tag = this.varint(), type = tag & 7, before = this.at;
+            visit(tag >>> 3, type);
+            if (this.at !== before) continue;
             if (type === 0) this.varint();
-            else if (type === 2) this.nested();
+            else if (type === 2) this.nested(() => {});
             else if (type === 1 || type === 5) this.at += type === 1 ? 8 : 4;
             else throw new Error('not a pprof profile: an unknown wire type');
         }
@@ -58,52 +62,38 @@ class Reader {
     // A repeated number, packed or not.
     numbers(into, type) {
         if (type === 0) into.push(this.signed());
-        else if (type === 2) for (const packed = this.nested(); packed.at < packed.end;) into.push(packed.signed());
+        else if (type === 2) this.nested(() => { while (this.at < this.end) into.push(this.signed()); });
         return into;
     }
 
-    // A message of numbers, as an object by the names given: { 1: 'id' }. Names that end in [] are repeated.
-    message(names) {
-        const result = {}, inner = this.nested();
-        for (const name of Object.values(names)) result[name.replace('[]', '')] = name.endsWith('[]') ? [] : 0;
-        inner.fields((field, type) => {
-            const name = names[field];
-            if (!name) return;
-            if (name.endsWith('[]')) inner.numbers(result[name.slice(0, -2)], type);
-            else if (type === 0) result[name] = inner.signed();
-        });
+    // A message of numbers: its fields by number.
+    message() {
+        const result = [0, 0, 0, 0, 0, 0, 0];
+        this.nested(() => this.fields((field, type) => { if (type === 0 && field < 7) result[field] = this.signed(); }));
         return result;
     }
 }
 
-const LINE = { 1: 'function', 2: 'line' }, LABEL = { 1: 'key', 2: 'str', 3: 'num' };
-const FUNCTION = { 1: 'id', 2: 'name', 4: 'file' }, MAPPING = { 1: 'id', 5: 'file', 6: 'build' }, TYPE = { 1: 'type', 2: 'unit' };
+// Calls visit(field, type, result) for each field of a message. Returns result.
+const readMessage = (reader, result, visit) => reader.nested(() => reader.fields((field, type) => visit(field, type, result))) ?? result;
 
-function readLocation(reader) {
-    const inner = reader.nested(), location = { id: 0, mapping: 0, address: 0, lines: [] };
-    inner.fields((field, type) => {
-        if (field === 4 && type === 2) location.lines.push(inner.message(LINE));
-        else if (type === 0 && field < 4) location[['id', 'mapping', 'address'][field - 1]] = inner.varint();
-    });
-    return location;
-}
+const readLocation = (reader) => readMessage(reader, { numbers: [0, 0, 0, 0], lines: [] }, (field, type, location) => {
+    if (field === 4 && type === 2) location.lines.push(reader.message());
+    else if (type === 0 && field < 4) location.numbers[field] = reader.varint();
+});
 
-function readSample(reader) {
-    const inner = reader.nested(), sample = { locations: [], values: [], labels: [] };
-    inner.fields((field, type) => {
-        if (field === 1) inner.numbers(sample.locations, type);
-        else if (field === 2) inner.numbers(sample.values, type);
-        else if (field === 3 && type === 2) sample.labels.push(inner.message(LABEL));
-    });
-    return sample;
-}
+const readSample = (reader) => readMessage(reader, { locations: [], values: [], labels: [] }, (field, type, sample) => {
+    if (field === 1) reader.numbers(sample.locations, type);
+    else if (field === 2) reader.numbers(sample.values, type);
+    else if (field === 3 && type === 2) sample.labels.push(reader.message());
+});
 
 function readFile(bytes) {
     const reader = new Reader(bytes), decoder = new TextDecoder();
     const file = { types: [], samples: [], mappings: [], locations: [], functions: [], strings: [], comments: [], numbers: {} };
-    const lists = { 1: [file.types, (r) => r.message(TYPE)], 2: [file.samples, readSample], 3: [file.mappings, (r) => r.message(MAPPING)],
-        4: [file.locations, readLocation], 5: [file.functions, (r) => r.message(FUNCTION)],
-        6: [file.strings, (r) => { const text = r.nested(); return decoder.decode(bytes.subarray(text.at, text.end)); }] };
+    const message = () => reader.message(), string = () => reader.nested(() => decoder.decode(bytes.subarray(reader.at, reader.end)));
+    const lists = [null, [file.types, message], [file.samples, readSample], [file.mappings, message], [file.locations, readLocation], [file.functions, message],
+        [file.strings, string]];
     reader.fields((field, type) => {
         if (lists[field] && type === 2) lists[field][0].push(lists[field][1](reader));
         else if (field === 13) reader.numbers(file.comments, type);
@@ -123,36 +113,47 @@ function guessKind(mapping, path, isFirst, address) {
 
 const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;
 
-// The functions and lines of each location, outermost first.
+// The frames of all locations, outermost first: those of location id are fns[i] and lines[i] for i in first.get(id)..end.get(id).
 function resolve(file, profile) {
-    const text = (i) => file.strings[i] ?? '', mappings = new Map(file.mappings.map((m, i) => [m.id, { ...m, isFirst: i === 0 }]));
-    const functions = new Map(file.functions.map((fn) => [fn.id, fn])), result = new Map();
-    for (const location of file.locations) {
-        const mapping = mappings.get(location.mapping), path = mapping ? text(mapping.file) : '', module = baseName(path);
-        const kind = guessKind(mapping, path, mapping?.isFirst, location.address), frames = [];
-        for (const line of location.lines) {
-            const fn = functions.get(line.function);
-            frames.unshift([profile.addFunction(fn ? text(fn.name) : '?', module, fn ? text(fn.file) : '', kind), line.line]);
+    const text = (i) => file.strings[i] ?? '', functions = new Map(file.functions.map((fn) => [fn[1], fn])), none = { path: '', build: 0, isFirst: false, known: new Map() };
+    const mappings = new Map(file.mappings.map((m, i) => [m[1], { path: text(m[5]), build: m[6], isFirst: i === 0, known: new Map() }]));
+    const frames = { first: new Map(), end: new Map(), fns: [], lines: [] };
+    for (const { numbers: [, locationId, mappingId, address], lines } of file.locations) {
+        const found = mappings.get(mappingId), mapping = found ?? none, module = baseName(mapping.path);
+        const kind = guessKind(found, mapping.path, mapping.isFirst, address);
+        frames.first.set(locationId, frames.fns.length);
+        for (let i = lines.length; i-- > 0;) {
+            const [, id, line] = lines[i], key = id * 8 + kind;
+            if (!mapping.known.has(key)) {
+                const fn = functions.get(id);
+                mapping.known.set(key, profile.addFunction(fn ? text(fn[2]) : '?', module, fn ? text(fn[4]) : '', kind));
+            }
+            frames.fns.push(mapping.known.get(key));
+            frames.lines.push(line);
         }
-        if (!frames.length) frames.push([profile.addFunction(`[${module}]+0x${location.address.toString(16)}`, module, '', kind), 0]);
-        result.set(location.id, frames);
+        if (!lines.length) {
+            frames.fns.push(profile.addFunction(`[${module}]+0x${address.toString(16)}`, module, '', kind));
+            frames.lines.push(0);
+        }
+        frames.end.set(locationId, frames.fns.length);
     }
-    return result;
+    return frames;
 }
 
 function addSamples(file, profile) {
-    const locations = resolve(file, profile), text = (i) => file.strings[i] ?? '';
+    const frames = resolve(file, profile), text = (i) => file.strings[i] ?? '';
     for (const sample of file.samples) {
-        const label = (key) => sample.labels.find((one) => text(one.key) === key);
+        const label = (wanted) => sample.labels.find(([, key]) => text(key) === wanted);
         const name = label('thread'), tid = label('tid'), isBase = label('pprof::base');
         if (isBase) profile.side ??= new Array(profile.stackCount).fill(0);
         for (let i = Math.min(sample.locations.length, MAX_DEPTH) - 1; i >= 0; i--) {
-            for (const [fn, line] of locations.get(sample.locations[i]) ?? []) {
-                profile.frame.push(fn);
-                profile.line.push(line);
+            const id = sample.locations[i], end = frames.end.get(id) ?? 0;
+            for (let at = frames.first.get(id) ?? 0; at < end; at++) {
+                profile.frame.push(frames.fns[at]);
+                profile.line.push(frames.lines[at]);
             }
         }
-        profile.endStack(profile.types.map((_, t) => sample.values[t] ?? 0), name ? profile.addThread(text(name.str)) : 0, tid?.num ?? 0);
+        profile.endStack(profile.types.map((_, t) => sample.values[t] ?? 0), name ? profile.addThread(text(name[2])) : 0, tid?.[3] ?? 0);
         profile.side?.push(isBase ? 1 : 0);
     }
 }
@@ -172,8 +173,8 @@ async function unpack(bytes) {
 // The profile of a pprof file, gzipped or not. Throws an Error with a sentence if it is none.
 export async function decode(bytes) {
     const file = readFile(await unpack(bytes).catch((error) => { throw new Error(/larger/.test(error.message) ? error.message : 'the gzip file is damaged or cut off'); }));
-    const text = (i) => file.strings[i] ?? '', profile = new Profile(file.types.map((type) => ({ type: text(type.type), unit: text(type.unit) })));
-    profile.modules = file.mappings.map((mapping) => text(mapping.file));
+    const text = (i) => file.strings[i] ?? '', profile = new Profile(file.types.map((type) => ({ type: text(type[1]), unit: text(type[2]) })));
+    profile.modules = file.mappings.map((mapping) => text(mapping[5]));
     addSamples(file, profile);
     Object.assign(profile, { comments: file.comments.map(text), timeNanos: file.numbers[9] ?? 0, durationNanos: file.numbers[10] ?? 0, period: file.numbers[12] ?? 0 });
     const wanted = profile.types.findIndex((type) => type.type === text(file.numbers[14] ?? 0));
@@ -185,13 +186,12 @@ export async function decode(bytes) {
 
 class Writer {
     constructor() {
-        this.bytes = new Uint8Array(1 << 16);
-        this.size = 0;
+        Object.assign(this, { bytes: new Uint8Array(64), size: 0 });
     }
 
     put(bytes) {
         if (this.size + bytes.length > this.bytes.length) {
-            const larger = new Uint8Array(Math.max(2 * this.bytes.length, this.size + bytes.length));
+            const larger = new Uint8Array(2 * this.bytes.length + bytes.length);
             larger.set(this.bytes.subarray(0, this.size));
             this.bytes = larger;
         }
@@ -200,10 +200,11 @@ class Writer {
     }
 
     varint(value) {
-        const bytes = [];
-        let rest = value < 0 ? BigInt.asUintN(64, BigInt(Math.round(value))) : BigInt(Math.round(value));
-        for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
-        this.put([...bytes, Number(rest)]);
+        const out = [];
+        let rest = value < 0 ? BigInt.asUintN(64, BigInt(Math.round(value))) : Math.round(value);
+        for (; rest > 127; rest = typeof rest === 'bigint' ? rest >> 7n : Math.floor(rest / 128)) out.push(typeof rest === 'bigint' ? Number(rest & 127n) | 128 : rest % 128 | 128);
+        out.push(Number(rest));
+        this.put(out);
     }
 
     field(number, value) {
@@ -212,26 +213,16 @@ class Writer {
         this.varint(value);
     }
 
-    bytesField(number, bytes) {
+    // A field of bytes: text, or what fill(writer) writes.
+    nested(number, fill) {
+        const inner = new Writer(), bytes = typeof fill === 'function' ? (fill(inner), inner.bytes.subarray(0, inner.size)) : new TextEncoder().encode(fill);
         this.varint(number * 8 + 2);
         this.varint(bytes.length);
         this.put(bytes);
     }
 
-    packed(number, values) {
-        const inner = new Writer();
-        for (const value of values) inner.varint(value);
-        this.bytesField(number, inner.done());
-    }
-
     message(number, fields) {
-        const inner = new Writer();
-        for (const [field, value] of Object.entries(fields)) inner.field(Number(field), value);
-        this.bytesField(number, inner.done());
-    }
-
-    done() {
-        return this.bytes.subarray(0, this.size);
+        this.nested(number, (inner) => Object.entries(fields).forEach(([field, value]) => inner.field(Number(field), value)));
     }
 }
 
@@ -239,69 +230,62 @@ class Writer {
 class Tables {
     constructor(out) {
         Object.assign(this, { out, strings: new Map([['', 0]]), modules: new Map(), locations: new Map() });
-    }
-
-    text(string) {
-        if (!this.strings.has(string)) this.strings.set(string, this.strings.size);
-        return this.strings.get(string);
+        this.text = (string) => {
+            if (!this.strings.has(string)) this.strings.set(string, this.strings.size);
+            return this.strings.get(string);
+        };
     }
 
     mapping(path) {
         if (path && !this.modules.has(path)) {
-            this.modules.set(path, this.modules.size + 1);
-            this.out.message(3, { 1: this.modules.size, 2: this.modules.size << 24, 3: (this.modules.size + 1) << 24, 5: this.text(path), 7: 1 });
+            const id = this.modules.size + 1;
+            this.modules.set(path, id);
+            this.out.message(3, { 1: id, 2: id * SPACING, 3: (id + 1) * SPACING, 5: this.text(path), 7: 1 });
         }
         return this.modules.get(path) ?? 0;
     }
 
     location(fn, functionId, line, path) {
-        const key = functionId * 2 ** 24 + line;
-        if (this.locations.has(key)) return this.locations.get(key);
-        const id = this.locations.size + 1, inner = new Writer(), isNote = fn.kind === KIND.NOTE || fn.kind === KIND.THREAD;
+        const key = functionId * SPACING + line, known = this.locations.get(key);
+        if (known) return known;
+        const id = this.locations.size + 1, mapping = fn.kind === KIND.NOTE || fn.kind === KIND.THREAD ? 0 : this.mapping(path), name = this.text(fn.name);
         this.locations.set(key, id);
-        this.out.message(5, { 1: id, 2: this.text(fn.name), 3: this.text(fn.name), 4: this.text(fn.file) });
-        const mapping = isNote ? 0 : this.mapping(path);
-        inner.field(1, id);
-        inner.field(2, mapping);
-        inner.field(3, isNote ? 0 : (mapping << 24) + id);
-        inner.message(4, { 1: id, 2: line });
-        this.out.bytesField(4, inner.done());
+        this.out.message(5, { 1: id, 2: name, 3: name, 4: this.text(fn.file) });
+        this.out.nested(4, (inner) => {
+            for (const [field, value] of [[1, id], [2, mapping], [3, mapping && mapping * SPACING + id]]) inner.field(field, value);
+            inner.message(4, { 1: id, 2: line });
+        });
         return id;
     }
 }
 
-function writeSample(out, tables, profile, s, values, paths) {
-    const inner = new Writer(), ids = [];
+function writeSample(inner, tables, profile, s, paths) {
+    const ids = [], { text } = tables;
     for (let i = profile.start[s + 1] - 1; i >= profile.start[s]; i--) {
         const fn = profile.functions[profile.frame[i]];
         ids.push(tables.location(fn, profile.frame[i], profile.line[i], paths.get(fn.module) ?? fn.module));
     }
-    inner.packed(1, ids);
-    inner.packed(2, values);
+    inner.nested(1, (packed) => ids.forEach((id) => packed.varint(id)));
+    inner.nested(2, (packed) => profile.values.forEach((values) => packed.varint(values[s])));
     const thread = profile.threads[profile.thread[s]];
-    if (thread) inner.message(3, { 1: tables.text('thread'), 2: tables.text(thread) });
-    if (profile.tid[s]) inner.message(3, { 1: tables.text('tid'), 3: profile.tid[s] });
-    if (profile.side?.[s]) inner.message(3, { 1: tables.text('pprof::base'), 2: tables.text('true') });
-    out.bytesField(2, inner.done());
+    if (thread) inner.message(3, { 1: text('thread'), 2: text(thread) });
+    if (profile.tid[s]) inner.message(3, { 1: text('tid'), 3: profile.tid[s] });
+    if (profile.side?.[s]) inner.message(3, { 1: text('pprof::base'), 2: text('true') });
 }
 
 // The pprof file of a profile, not compressed. The samples of a difference's base have the label pprof::base, as go tool pprof
 // writes it with -diff_base.
 export function encode(profile) {
-    const out = new Writer(), tables = new Tables(out), encoder = new TextEncoder();
-    const paths = new Map(profile.modules.map((path) => [baseName(path), path]));
-    for (const type of profile.types) out.message(1, { 1: tables.text(type.type), 2: tables.text(type.unit) });
-    const program = profile.functions.find((fn) => fn.kind === KIND.APPLICATION);
+    const out = new Writer(), tables = new Tables(out), { text } = tables, paths = new Map(profile.modules.map((path) => [baseName(path), path]));
+    const program = profile.functions.find((fn) => fn.kind === KIND.APPLICATION), last = profile.types.at(-1);
     if (program) tables.mapping(paths.get(program.module) ?? program.module);
-    for (let s = 0; s < profile.stackCount; s++) writeSample(out, tables, profile, s, profile.values.map((values) => values[s]), paths);
-    out.field(9, profile.timeNanos);
-    out.field(10, profile.durationNanos);
-    out.message(11, { 1: tables.text(profile.types.at(-1).type), 2: tables.text(profile.types.at(-1).unit) });
-    out.field(12, profile.period);
-    for (const comment of profile.comments) out.field(13, tables.text(comment));
-    out.field(14, tables.text(profile.types[profile.defaultType].type));
-    for (const string of tables.strings.keys()) out.bytesField(6, encoder.encode(string));
-    return out.done();
+    for (const type of profile.types) out.message(1, { 1: text(type.type), 2: text(type.unit) });
+    for (let s = 0; s < profile.stackCount; s++) out.nested(2, (inner) => writeSample(inner, tables, profile, s, paths));
+    for (const comment of profile.comments) out.field(13, text(comment));
+    for (const [field, value] of [[9, profile.timeNanos], [10, profile.durationNanos], [12, profile.period], [14, text(profile.types[profile.defaultType].type)]]) out.field(field, value);
+    out.message(11, { 1: text(last.type), 2: text(last.unit) });
+    for (const string of tables.strings.keys()) out.nested(6, string);
+    return out.bytes.subarray(0, out.size);
 }
 
 export async function compress(bytes) {

@@ -61,14 +61,14 @@ export class FunctionTable {
 
 // Two graphs: who calls the function, nearest first, and what it calls.
 export class Sandwich {
-    constructor(element, settings, onpick) {
-        Object.assign(this, { element, settings, onpick, flames: [] });
+    constructor(element, onpick) {
+        Object.assign(this, { element, onpick, flames: [] });
     }
 
-    show(profile, type, fn, options, unit) {
+    show(profile, type, fn, options, unit, settings) {
         this.destroy();
         const name = profile.functions[fn]?.name ?? '';
-        const part = (title, key, inverted) => {
+        const part = (title, key, upwards) => {
             const tree = buildTree(profile, type, stackPaths(profile, { ...options, inverted: false, threads: false, [key]: fn }));
             const canvas = h('canvas', { role: 'img', 'aria-label': `${title} of ${name}` }), line = h('div', { class: 'detail' }, '');
             const box = h('section', { class: 'panel' }, h('h3', {}, `${title} of ${name}`, h('span', { class: 'muted' }, `  ${formatValue(tree.total[0], unit)}`)),
@@ -76,12 +76,12 @@ export class Sandwich {
             this.element.append(box);
             const pick = (n) => n > 0 && this.onpick(tree.fn[n]);
             const tell = (n) => { line.textContent = n > 0 ? `${profile.functions[tree.fn[n]].name}  ${formatValue(tree.total[n], unit)}  ${percent(tree.total[n], tree.total[0])}` : ''; };
-            const flame = Object.assign(new Flame(canvas, { onhover: tell, onselect: tell, onzoom() {}, onmenu: pick }), this.settings, { inverted });
+            const flame = Object.assign(new Flame(canvas, { onhover: tell, onselect: tell, onzoom() {}, onmenu: pick }), settings, { upwards, firstDepth: 1 });
             flame.show(tree, 0);
             this.flames.push(flame);
         };
-        part('Callers', 'above', false);
-        part('Callees', 'below', true);
+        part('Callers', 'above', true);
+        part('Callees', 'below', false);
     }
 
     destroy() {

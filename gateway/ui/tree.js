@@ -5,13 +5,15 @@ import { KIND } from './profile.js';
 
 const ROOT = -1;
 
+export const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
 // A search as a regular expression; text that is not a valid one is searched as it is. null for "".
 export function searchRegex(text, matchCase = false) {
     if (!text) return null;
     try {
         return new RegExp(text, matchCase ? '' : 'i');
     } catch {
-        return new RegExp(text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), matchCase ? '' : 'i');
+        return new RegExp(literal(text), matchCase ? '' : 'i');
     }
 }
 
@@ -91,7 +93,7 @@ function sumUp(raw) {
 function childrenOf(sums, n) {
     const kids = [];
     for (let kid = sums.first[n]; kid !== ROOT; kid = sums.next[kid]) kids.push(kid);
-    return kids.sort((a, b) => sums.total[b] - sums.total[a] || sums.baseTotal[b] - sums.baseTotal[a]);
+    return kids.length < 2 ? kids : kids.sort((a, b) => sums.total[b] - sums.total[a] || sums.baseTotal[b] - sums.baseTotal[a]);
 }
 
 const mix = (hash, fn) => Math.imul(hash ^ fn, 0x01000193) >>> 0;

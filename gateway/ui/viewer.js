@@ -9,7 +9,7 @@ import { closeMenu, copyText, menuButton, showDialog, showMenu } from './menu.js
 import { join, KIND } from './profile.js';
 import { getState, isOn, setState } from './state.js';
 import { FunctionTable, Sandwich } from './table.js';
-import { buildTree, nodeName, pathTo, searchRegex, searchTree, stackPaths } from './tree.js';
+import { buildTree, literal, nodeName, pathTo, searchRegex, searchTree, stackPaths } from './tree.js';
 
 let keyReceiver = null;
 
@@ -34,7 +34,11 @@ const KEYS = [
     ['.', 'menu of the selected frame', (v) => v.openMenu(v.flame.selected)],
     ['?', 'this list', () => showKeys()],
 ];
-const ARROWS = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: ['down', 'up'], ArrowDown: ['up', 'down'] };
+const MEASURES = { cpu: 'CPU time', samples: 'samples', wall: 'wall-clock time', off_cpu: 'blocked time', inuse_space: 'live bytes', inuse_objects: 'live objects',
+    alloc_space: 'allocated bytes', alloc_objects: 'allocated objects', delay: 'waiting time' };
+const exactly = (name) => `^${literal(name)}$`, isMemory = (type) => /space|objects/.test(type.type);
+const measureName = (type) => MEASURES[type.type] ?? type.type;
+const ARROWS = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
 
 export function showKeys() {
     showDialog('Keys', h('dl', { class: 'keys' }, KEYS.map(([key, what]) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, what)])),
@@ -79,7 +83,7 @@ class Viewer {
             onframe: (ms) => { this.canvas.dataset.frameMs = ms.toFixed(2); },
         });
         this.table = new FunctionTable(this.listBox, (fn) => this.openSandwich(fn), (sort) => setState({ so: sort }));
-        this.sandwich = new Sandwich(this.listBox, this.settings(), (fn) => this.openSandwich(fn));
+        this.sandwich = new Sandwich(this.listBox, (fn) => this.openSandwich(fn));
         this.onScheme = () => this.flame.tree && this.flame.draw();
         matchMedia('(prefers-color-scheme: dark)').addEventListener('change', this.onScheme);
         document.addEventListener('sonde-theme', this.onScheme);
@@ -110,12 +114,11 @@ class Viewer {
 
     // Memory is compared by its bytes, time by its share.
     get byShare() {
-        return getState('ab') ? !isOn('ab') : !(this.unit === 'bytes' || /space|objects/.test(this.profile.types[this.type].type));
+        return getState('ab') ? !isOn('ab') : !isMemory(this.profile.types[this.type]);
     }
 
     settings() {
-        const isMemory = this.profile ? /space|objects/.test(this.profile.types[this.type].type) : false;
-        return { colourBy: isOn('co') ? 'share' : 'module', isDiff: !!this.base, isMemory, byShare: this.profile ? this.byShare : true, inverted: isOn('i') };
+        return { colourBy: isOn('co') ? 'share' : 'module', isDiff: !!this.base, isMemory: isMemory(this.profile.types[this.type]), byShare: this.byShare };
     }
 
     options() {
@@ -133,7 +136,6 @@ class Viewer {
         this.heading.textContent = title;
         this.writeAbout(about);
         this.build();
-        for (const listener of this.searchListeners.splice(0, 0)) listener(getState('q'));
     }
 
     joinBase() {
@@ -159,6 +161,7 @@ class Viewer {
     build() {
         const zoomed = parseInt(getState('z'), 36) >>> 0, selected = this.tree ? this.tree.id[this.flame.selected] : 0;
         this.tree = buildTree(this.shown, this.shownType, stackPaths(this.shown, this.options()));
+        this.straight = null;
         Object.assign(this.flame, this.settings(), { hit: null });
         this.flame.show(this.tree, zoomed || 0);
         this.flame.selected = Math.max(0, this.tree.id.indexOf(selected));
@@ -171,15 +174,15 @@ class Viewer {
     drawTools() {
         const p = this.profile, isEmpty = this.tree.total[0] <= 0 && this.tree.baseTotal[0] <= 0;
         const parts = choice('what is shown', [['graph', 'Graph'], ['table', 'Table'], ['callers', 'Callers & callees']], this.part, (part) => this.setPart(part));
-        const toggles = [['i', 'Invert', 'leaves first, their callers above (i)'], ['th', 'Threads', 'a level of threads (s)']].map(([key, text, hint]) => button(text, () => this.toggle(key), {
+        const toggles = [['i', 'Invert', 'leaves first, their callers below (i)'], ['th', 'Threads', 'a level of threads (s)']].map(([key, text, hint]) => button(text, () => this.toggle(key), {
             title: hint, 'aria-pressed': String(isOn(key)) }));
         const types = p.types.length > 1 && h('select', { 'aria-label': 'what is measured', onchange: (event) => this.change({ ty: event.target.value, z: null }) },
-            p.types.map((type, t) => h('option', { value: type.type, selected: t === this.type }, `${type.type} (${type.unit})`)));
+            p.types.map((type, t) => h('option', { value: type.type, selected: t === this.type }, measureName(type))));
         const colours = this.base ? choice('how changes are measured', [['share', 'By share'], ['absolute', 'Absolute']], this.byShare ? 'share' : 'absolute', (by) => this.change({ ab: by === 'absolute' ? '1' : '0' }))
             : choice('colour', [['module', 'Module'], ['share', 'Share']], isOn('co') ? 'share' : 'module', (by) => this.change({ co: by === 'share' }));
         this.exporter ??= menuButton('Export ▾', () => exportMenu(() => ({ profile: this.profile, base: this.base, type: this.type, title: this.title }), this.name), { title: 'save this view' });
         const old = this.box.parentElement === this.tools && document.activeElement === this.box;
-        this.tools.replaceChildren(this.box, this.count, parts, ...toggles, types || '', colours, button('?', showKeys, { title: 'keys' }), this.exporter);
+        this.tools.replaceChildren(this.box, this.count, parts, ...toggles, types || '', colours, this.exporter);
         if (old) this.box.focus();
         this.drawChips();
         this.drawLegend();
@@ -193,9 +196,9 @@ class Viewer {
     }
 
     drawLegend() {
-        const t = this.tree, unit = this.unit, what = this.profile.types[this.type].type;
+        const t = this.tree, unit = this.unit, what = measureName(this.profile.types[this.type]);
         if (!this.base) {
-            this.legend.textContent = `${formatValue(t.total[0], unit)} of ${what}${isOn('co') ? ' · darker: more time in the function itself' : ' · colour: module'}`;
+            this.legend.textContent = `${formatValue(t.total[0], unit)}${unit === 'count' ? ' ' : ' of '}${what}${isOn('co') ? ' · darker: more time in the function itself' : ' · colour: module'}`;
             return;
         }
         const swatch = (kind) => h('i', { class: `swatch ${kind}` });
@@ -229,9 +232,16 @@ class Viewer {
         setState({ tb: part === 'graph' ? null : part }, true);
         this.sandwich.destroy();
         this.drawTools();
-        if (part === 'table') this.table.show(this.tree, this.unit, !!this.base, this.regex, getState('so'));
+        this.drawTable();
         if (part === 'callers') this.drawSandwich();
         if (part === 'graph') this.flame.resize();
+    }
+
+    // Of the stacks as they are, also when the graph is inverted.
+    drawTable() {
+        if (this.part !== 'table') return;
+        this.straight ??= isOn('i') ? buildTree(this.shown, this.shownType, stackPaths(this.shown, { ...this.options(), inverted: false })) : this.tree;
+        this.table.show(this.straight, this.unit, !!this.base, this.regex, getState('so'));
     }
 
     openSandwich(fn) {
@@ -242,8 +252,7 @@ class Viewer {
     drawSandwich() {
         const functions = this.shown.functions, name = getState('sel') || (this.tree.count > 1 ? functions[this.tree.fn[this.flame.selected || 1]].name : '');
         const fn = functions.findIndex((one) => one.name === name);
-        this.sandwich.settings = this.settings();
-        if (fn >= 0) this.sandwich.show(this.shown, this.shownType, fn, this.options(), this.unit);
+        if (fn >= 0) this.sandwich.show(this.shown, this.shownType, fn, this.options(), this.unit, this.settings());
         else this.listBox.replaceChildren(message('hint', name ? `${name} is not in this profile: choose a function in the graph or the table` : 'choose a function in the graph or the table'));
     }
 
@@ -255,7 +264,7 @@ class Viewer {
         this.flame.hit = found?.hit ?? null;
         this.count.textContent = found ? `${percent(found.sum, this.tree.total[0])} matched` : '';
         this.flame.draw();
-        if (this.part === 'table') this.table.show(this.tree, this.unit, !!this.base, this.regex, getState('so'));
+        this.drawTable();
         if (isNew) for (const listener of this.searchListeners) listener(text);
     }
 
@@ -273,11 +282,11 @@ class Viewer {
     }
 
     focus(n) {
-        if (n > 0) this.change({ f: `^${nodeName(this.tree, n).replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`, z: null });
+        if (n > 0) this.change({ f: exactly(nodeName(this.tree, n)), z: null });
     }
 
     hide(n) {
-        const one = `^${nodeName(this.tree, n).replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`;
+        const one = exactly(nodeName(this.tree, n));
         if (n > 0) this.change({ hd: getState('hd') ? `${getState('hd')}|${one}` : one, z: null });
     }
 
@@ -298,7 +307,7 @@ class Viewer {
         const source = fn.file && `${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}`, stack = () => pathTo(t, n).map((one) => nodeName(t, one)).join('\n');
         const items = [{ text: 'Zoom to this frame', run: () => this.flame.zoom(n) }, { text: 'Callers and callees', run: () => this.openSandwich(t.fn[n]) },
             { text: 'Focus on stacks through it', run: () => this.focus(n) }, { text: 'Hide this function', run: () => this.hide(n) },
-            { text: 'Search for it', run: () => { this.box.value = fn.name; this.search(`^${fn.name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}$`); } },
+            { text: 'Search for it', run: () => { this.box.value = fn.name; this.search(exactly(fn.name)); } },
             { text: 'Copy name', run: () => copyText(fn.name, 'name') }, { text: 'Copy stack', run: () => copyText(stack(), 'stack') }];
         if (source) items.push({ text: `Copy source line ${source.slice(source.lastIndexOf('/') + 1)}`, run: () => copyText(source, 'source line') });
         showMenu(items, x ?? box.left + 40, y ?? box.top + 40);
@@ -308,8 +317,7 @@ class Viewer {
     onKey(event) {
         const arrow = ARROWS[event.key], row = KEYS.find(([key]) => key === event.key);
         if (arrow && this.part === 'graph' && document.activeElement === this.canvas) {
-            const direction = typeof arrow === 'string' ? arrow : arrow[isOn('i') ? 1 : 0];
-            this.flame.select(this.flame.neighbour(direction));
+            this.flame.select(this.flame.neighbour(arrow));
             return true;
         }
         if (!row?.[2] || (event.key === 'Enter' && document.activeElement !== this.canvas)) return false;
