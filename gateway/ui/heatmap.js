@@ -83,7 +83,7 @@ class HeatCanvas extends TimeCanvas {
         context.imageSmoothingEnabled = false;
         context.drawImage(this.picture(parseInt(colours.paper.slice(1, 3), 16) < 128), 0, 0, width, bottom);
         this.hits?.forEach((hit, cell) => hit > 0 && this.drawHit(context, colours, cell, Math.sqrt(Math.min(hit / values[cell], 1))));
-        for (const [range, side] of this.chosen()) this.drawCells(context, side ? colours.second : colours.ink, this.cellOf(range[0]), this.cellOf(range[1]), side);
+        for (const [range, side] of this.chosen()) this.drawCells(context, colours, this.cellOf(range[0]), this.cellOf(range[1]), side);
         if (this.pointed === null) return;
         const cell = this.cellOf(this.pointed);
         Object.assign(context, { strokeStyle: colours.ink, lineWidth: 2 });
@@ -99,16 +99,16 @@ class HeatCanvas extends TimeCanvas {
         }
     }
 
-    // A range is cut into a rectangle per column.
-    drawCells(context, colour, begin, end, side) {
+    // A range is cut into a rectangle per column. The base is hatched.
+    drawCells(context, { ink, paper }, begin, end, side) {
         const { rows } = this.data;
         for (let at = begin, next; at < end; at = next) {
             const column = Math.floor(at / rows), x = column * this.cellWidth, y = (at % rows) * this.cellHeight;
             next = Math.min((column + 1) * rows, end);
             const box = [x, y, this.cellWidth, (next - at) * this.cellHeight];
-            if (side) hatch(context, ...box, colour);
-            Object.assign(context, { fillStyle: colour, strokeStyle: colour, lineWidth: 1.5, globalAlpha: 0.3 }).fillRect(...box);
+            Object.assign(context, { fillStyle: ink, strokeStyle: ink, lineWidth: 2, globalAlpha: 0.3 }).fillRect(...box);
             context.globalAlpha = 1;
+            if (side) hatch(context, ...box, paper);
             if (at === begin || next === end) context.strokeRect(...box);
         }
     }
@@ -139,6 +139,7 @@ class HeatMap {
             this.heat.set(await this.cells(''));
             this.graph.mark();
             this.drawLegend();
+            if (!this.capture) requestAnimationFrame(() => { this.heat.canvas.parentElement.scrollLeft = this.heat.canvas.width; });
             this.showGraph();
             this.search(getState('q'));
         });
@@ -205,7 +206,8 @@ export const heatmapView = {
     needsTarget: false,
     async open(ctx) {
         const ask = (path) => getJson(path, { signal: ctx.signal }), isOff = (problem) => (problem.status === 501 ? {} : Promise.reject(problem));
-        const [{ captures }, { services }] = await Promise.all([ask(`${ctx.prefix}/v1/captures`), ask('/v1/history/services?from=-7d').catch(isOff)]);
+        const isAway = (problem) => (problem.status === 503 ? { captures: [] } : Promise.reject(problem)); // a gateway for history only
+        const [{ captures }, { services }] = await Promise.all([ask(`${ctx.prefix}/v1/captures`).catch(isAway), ask('/v1/history/services?from=-7d').catch(isOff)]);
         if (!services && !captures.some((one) => number(one.timelineBytes))) {
             return ctx.root.append(message('hint', 'There is nothing to draw yet: take a capture, or turn history on with `sonded --history` or `sonde run --history -- COMMAND`.'));
         }

@@ -23,7 +23,7 @@ const localTime = (time) => new Date((time - new Date(time * 1000).getTimezoneOf
 export const chooseBox = (label, options, value, onchoose) => select('', label, options, value, (event) => onchoose(event.target.value));
 
 const listTable = (heads, rows) => h('div', { class: 'tablebox' }, h('table', { class: 'list' }, h('thead', {}, h('tr', {}, heads.map((text) => h('th', {}, text)))),
-    h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map((cell, i) => h('td', { class: i ? 'number' : null }, cell)))))));
+    h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map((cell) => h('td', {}, cell)))))));
 
 export const historyPath = (path, parameters) => `/v1/history/${path}?${queryText(Object.entries(parameters))}`;
 

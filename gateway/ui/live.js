@@ -15,6 +15,8 @@ const LIVE_MODES = [['cpu', 'CPU', 'time on a CPU'], ['off-cpu', 'Off-CPU', 'tim
 const LIVE_RATES = [['19', '19 Hz'], ['99', '99 Hz'], ['499', '499 Hz'], ['999', '999 Hz']];
 const STREAM_ENDS = { 'target gone': 'The target has exited.', 'dictionary full': 'The service has sent all the names that a stream may have.' };
 const FINAL_STATUS = [400, 401, 403, 501];
+// A control that is pressed or chosen with the keyboard is not drawn again meanwhile.
+const IN_USE = ':active, .tools :focus:not(input), .tablebox :focus';
 
 // The last windows of one or more streams. Names, frames and stacks of a stream are sent once and then referred to by number.
 class LiveWindows {
@@ -112,8 +114,10 @@ class Live {
         });
         ctx.root.append(h('div', { class: 'bar' }, choose('what is sampled', LIVE_MODES, 'mode', 'cpu'), choose('samples per second and thread', LIVE_RATES, 'rate', '99'), this.pause), this.place);
         this.viewer = createViewer(ctx.root, { name: `${ctx.target || 'target'}-live`, empty: 'no samples yet: the target is idle; if it is not, run `sonde doctor`' });
-        this.strip = createStrip(ctx.root, { label: 'the last minutes', onselect: (from, until, isBase) => this.select(from, until, isBase) });
-        ctx.root.append(this.facts, this.kept);
+        this.foot = h('div', { class: 'live-foot' });
+        this.strip = createStrip(this.foot, { label: 'the last minutes', onselect: (from, until, isBase) => this.select(from, until, isBase) });
+        this.foot.append(this.facts, this.kept);
+        ctx.root.append(this.foot);
     }
 
     // Begins again with the mode and the rate of the URL.
@@ -158,7 +162,7 @@ class Live {
         this.timer = setTimeout(() => {
             const begin = performance.now();
             this.timer = 0;
-            this.draw();
+            if (!this.viewer.element.querySelector(IN_USE)) this.draw();
             this.next = performance.now() + Math.max(REDRAW_MS, 3 * (performance.now() - begin));
         }, Math.max(0, this.next - performance.now()));
     }
@@ -174,7 +178,7 @@ class Live {
         const profile = windows.profile(ranges[0]), base = ranges[1] && windows.profile(ranges[1]);
         if (ranges[0] && !profile.covered) this.place.replaceChildren(message('hint', 'the windows of that range are gone: choose a later one'));
         const span = profile.covered ? rangeText(...profile.covered) : 'nothing';
-        this.viewer.show(profile, { base, title: `${this.ctx.target || 'target'}, ${this.mode}, ${span}${base?.covered ? ` against ${rangeText(...base.covered)}` : ''}`, about: [this.facts.textContent] });
+        this.viewer.show(profile, { base, title: `${this.ctx.target || 'target'}, ${LIVE_MODES.find(([mode]) => mode === this.mode)?.[1] ?? this.mode}, ${span}${base?.covered ? ` against ${rangeText(...base.covered)}` : ''}`, about: [this.facts.textContent] });
         if (!this.stored || isNewRange || performance.now() > this.stored) this.store(profile);
     }
 

@@ -55,6 +55,10 @@ export class TimeCanvas {
         container.append(this.element);
         this.setSecond(false);
         new ResizeObserver(() => this.schedule()).observe(this.element);
+        for (const [source, name] of [[document, 'sonde-theme'], [matchMedia('(prefers-color-scheme: dark)'), 'change']]) {
+            const redraw = () => (this.element.isConnected ? this.schedule() : source.removeEventListener(name, redraw));
+            source.addEventListener(name, redraw);
+        }
     }
 
     press(event) {
@@ -226,7 +230,7 @@ class Strip extends TimeCanvas {
         const { step } = this.data;
         Object.assign(context, { fillStyle: colour, strokeStyle: colour, lineWidth: 1.5 }).beginPath();
         for (let i = 0; i < times.length; i++) {
-            const x = this.xOf(times[i]), end = this.xOf(ends?.[i] ?? times[i] + step), y = bottom - values[i] * scale;
+            const x = Math.floor(this.xOf(times[i])), end = Math.floor(this.xOf(ends?.[i] ?? times[i] + step)), y = bottom - values[i] * scale;
             if (this.bars) context.fillRect(x, y, Math.max(end - x - (end - x > 3), 1), bottom - y);
             else context[i && times[i] - times[i - 1] < 1.5 * step ? 'lineTo' : 'moveTo']((x + end) / 2, y);
         }
