@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Samples while they are taken: a stream of windows becomes a graph that grows, and a strip of the last minutes from which ranges are
 // chosen. The stream goes on when the picture is paused, and is opened again when it breaks off.
-import { isOffline, lines, remember } from './api.js';
+import { isOffline, lines } from './api.js';
 import { button, choice, formatSeconds, h, message, number, percent } from './dom.js';
 import { loadProfile, sleep } from './load.js';
-import { encode } from './pprof.js';
 import { KIND, Profile } from './profile.js';
 import { getState, setState } from './state.js';
 import { createStrip, rangeText } from './strip.js';
 import { createViewer } from './viewer.js';
 
-const WINDOW_MS = 250, KEEP_S = 600, KEEP_WINDOWS = KEEP_S * 1000 / WINDOW_MS, REDRAW_MS = 400, MAX_WAIT_S = 8, LIVE_COPY = '/offline/live.pb';
+const WINDOW_MS = 250, KEEP_S = 600, KEEP_WINDOWS = KEEP_S * 1000 / WINDOW_MS, REDRAW_MS = 400, MAX_WAIT_S = 8;
 const LIVE_MODES = [['cpu', 'CPU', 'time on a CPU'], ['off-cpu', 'Off-CPU', 'time that threads are blocked or wait'], ['wall', 'Wall', 'all time of all threads']];
 const LIVE_RATES = [['19', '19 Hz'], ['99', '99 Hz'], ['499', '499 Hz'], ['999', '999 Hz']];
 const STREAM_ENDS = { 'target gone': 'The target has exited.', 'dictionary full': 'The service has sent all the names that a stream may have.' };
@@ -118,11 +117,15 @@ class Live {
         this.strip = createStrip(this.foot, { label: 'the last minutes', onselect: (from, until, isBase) => this.select(from, until, isBase) });
         this.foot.append(this.facts, this.kept);
         ctx.root.append(this.foot);
+        // A page that was left may stay in the browser's memory with its streams open.
+        window.addEventListener('pagehide', () => this.abort?.abort(), { signal: ctx.signal });
+        window.addEventListener('pageshow', (event) => event.persisted && this.restart(), { signal: ctx.signal });
     }
 
     // Begins again with the mode and the rate of the URL.
     restart() {
         this.abort?.abort();
+        if (this.isPaused) this.setPaused(false);
         const mode = getState('mode', 'cpu'), abort = new AbortController();
         Object.assign(this, { mode, abort, rate: getState('rate', '99'), windows: new LiveWindows(mode), ranges: [null, null], next: 0 });
         this.strip.clear();
@@ -179,13 +182,6 @@ class Live {
         if (ranges[0] && !profile.covered) this.place.replaceChildren(message('hint', 'the windows of that range are gone: choose a later one'));
         const span = profile.covered ? rangeText(...profile.covered) : 'nothing';
         this.viewer.show(profile, { base, title: `${this.ctx.target || 'target'}, ${LIVE_MODES.find(([mode]) => mode === this.mode)?.[1] ?? this.mode}, ${span}${base?.covered ? ` against ${rangeText(...base.covered)}` : ''}`, about: [this.facts.textContent] });
-        if (!this.stored || isNewRange || performance.now() > this.stored) this.store(profile);
-    }
-
-    // For an exported page.
-    store(profile) {
-        remember(LIVE_COPY, encode(profile));
-        this.stored = performance.now() + 5000;
     }
 
     async follow(signal) {
@@ -211,7 +207,7 @@ export const liveView = {
     needsTarget: true,
     async open(ctx) {
         const live = new Live(ctx);
-        if (isOffline()) live.viewer.show(await loadProfile(LIVE_COPY), { title: ctx.target });
+        if (isOffline()) live.viewer.show(await loadProfile('/offline/live.pb'), { base: await loadProfile('/offline/live-base.pb').catch(() => null), title: ctx.target });
         else live.restart();
         return () => live.close();
     },
