@@ -130,9 +130,9 @@ class HeapPage {
             const [now, base] = await Promise.all([this.read(`&name=${dump}`), from && this.read(`&name=${from}`)]);
             this.show(now, from ? `${dump} against ${from}` : dump, base || null);
         });
-        this.list.replaceChildren(dumps.length ? h('table', { class: 'list' }, dumps.map(([name, time], i) => h('tr', {}, h('td', {}, name), h('td', {}, time),
+        this.list.replaceChildren(dumps.length ? h('div', { class: 'scroll' }, h('table', { class: 'list' }, dumps.map(([name, time], i) => h('tr', {}, h('td', {}, name), h('td', {}, time),
             h('td', {}, h('span', { class: 'bar' }, button('Open', () => openDump(name)), dumps[i + 1] ? button('Since the one before', () => openDump(name, dumps[i + 1][0])) : '',
-                dumps[i + 2] ? button('Since the first', () => openDump(name, dumps.at(-1)[0])) : '', ...this.downloads(`&name=${name}`))))))
+                dumps[i + 2] ? button('Since the first', () => openDump(name, dumps.at(-1)[0])) : '', ...this.downloads(`&name=${name}`)))))))
             : message('hint', 'no dumps: turn heap profiling off and on again with a time between dumps'));
         if (getState('dump')) await openDump(getState('dump'), getState('from'));
     }

@@ -19,6 +19,7 @@ function targetPath(target, targets) {
 function drawSparkline(canvas, points, now) {
     const width = 96, height = 20, context = fitCanvas(canvas, width, height), { accent, line } = themeColours();
     const x = (time) => width - (now - time) / SPARK_S * width, top = Math.max(0.1, ...points.map((point) => point.value));
+    context.clearRect(0, 0, width, height);
     context.fillStyle = line;
     context.fillRect(0, height - 1, width, 1);
     context.fillStyle = accent;
@@ -28,7 +29,7 @@ function drawSparkline(canvas, points, now) {
 // What is known about processes over time: the CPU use of each, from its CPU clock or from history.
 class TargetTable {
     constructor() {
-        Object.assign(this, { known: new Map(), targets: [], past: new Map(), limit: ROWS_SHOWN });
+        Object.assign(this, { known: new Map(), rows: new Map(), targets: [], past: new Map(), limit: ROWS_SHOWN });
         this.filter = h('input', { type: 'search', placeholder: 'name, pid, user or container', 'aria-label': 'filter processes', oninput: () => {
             setState({ filter: this.filter.value });
             this.draw();
@@ -48,6 +49,7 @@ class TargetTable {
         const time = Date.now() / 1000, before = this.known;
         this.known = new Map();
         this.targets = targets;
+        for (const uuid of this.rows.keys()) if (uuid !== '@all' && !before.has(uuid)) this.rows.delete(uuid);
         for (const target of targets) {
             const old = before.get(target.uuid) ?? { points: [], now: 0 }, past = target.unattached || old.hasPast ? null : this.past.get(target.name);
             const points = [...(past ?? []).filter((one) => one.time < time - 10 || !old.points.length), ...old.points].filter((one) => one.time > time - SPARK_S);
@@ -67,22 +69,30 @@ class TargetTable {
             const text = `${name} ${pid} ${user} ${container}`.toLowerCase();
             return words.every((word) => text.includes(word));
         }).sort((a, b) => (a.unattached ?? false) - (b.unattached ?? false) || (ORDERS[getState('order')] ?? ORDERS.time)(a, b));
-        const focused = this.body.contains(document.activeElement) ? document.activeElement.getAttribute('href') : null;
-        this.body.replaceChildren(this.row({ name: '@all' }, '/t/@all/', ['every process of this machine together']), ...found.slice(0, this.limit).map((target) =>
+        const rows = [this.row({ name: '@all', uuid: '@all' }, '/t/@all/', ['every process of this machine together']), ...found.slice(0, this.limit).map((target) =>
             this.row(target, targetPath(target, this.targets), [!target.unattached && tag('attached'), !target.unattached && this.past.has(target.name) && tag('recorded'),
-                [`pid ${target.pid}`, target.user || `uid ${target.uid}`, target.container && `container ${target.container.slice(0, 12)}`].filter(Boolean).join(' · ')])));
-        if (focused) [...this.body.querySelectorAll('a')].find((link) => link.getAttribute('href') === focused)?.focus();
+                [`pid ${target.pid}`, target.user || `uid ${target.uid}`, target.container && `container ${target.container.slice(0, 12)}`].filter(Boolean).join(' · ')]))];
+        if (rows.length !== this.body.children.length || rows.some((row, i) => row !== this.body.children[i])) this.body.replaceChildren(...rows);
         this.more.replaceChildren(found.length > this.limit ? button(`Show all ${found.length} processes`, () => this.draw(this.limit = Infinity)) : '',
             found.length || !this.targets.length ? '' : message('hint', 'no process matches the filter'));
     }
 
-    row({ name, unavailable, advice, points, now, cpu, time }, path, facts) {
-        const canvas = points && h('canvas', { role: 'img', 'aria-label': 'CPU use of the last minutes' });
-        const link = h('a', { class: 'name', href: unavailable ? null : `${path}${linkTo('live')}` }, name);
-        if (canvas) drawSparkline(canvas, points, time);
-        return h('tr', { class: 'target', onclick: (event) => event.target !== link && link.href && link.click() }, h('td', {}, link, ' ', h('span', { class: 'muted' }, facts),
-            [unavailable && `cannot be sampled: ${unavailable}`, advice].filter(Boolean).map((text) => h('div', { class: 'muted small' }, sentence(text)))),
-        h('td', { class: 'spark' }, canvas, points?.length ? `${Math.round(100 * now)} %` : ''), h('td', { class: 'number' }, cpu ? formatSeconds(cpu) : ''));
+    // A process keeps its row and its link, so that a click never misses and the focus stays while numbers change.
+    row(target, path, facts) {
+        const { name, uuid, unavailable, advice, points, now, cpu, time } = target, known = this.rows.get(uuid);
+        const link = known?.link ?? h('a', { class: 'name' }), canvas = known?.canvas ?? h('canvas', { role: 'img', 'aria-label': 'CPU use of the last minutes', hidden: !points });
+        const element = known?.element ?? h('tr', { class: 'target', onclick: (event) => event.target !== link && link.href && link.click() },
+            h('td', {}, link, h('span', { class: 'muted facts' })), h('td', { class: 'spark' }, canvas, h('span')), h('td', { class: 'number' }));
+        this.rows.set(uuid, { element, link, canvas });
+        if (unavailable) link.removeAttribute('href');
+        else link.href = `${path}${linkTo('live')}`;
+        link.textContent = name;
+        link.nextSibling.replaceChildren(...facts.filter(Boolean), ...[unavailable && `cannot be sampled: ${unavailable}`, advice].filter(Boolean).map((text) =>
+            h('div', { class: 'small' }, sentence(text))));
+        canvas.nextSibling.textContent = points?.length ? `${Math.round(100 * now)} %` : '';
+        element.lastChild.textContent = cpu ? formatSeconds(cpu) : '';
+        if (points) drawSparkline(canvas, points, time);
+        return element;
     }
 }
 
