@@ -119,7 +119,8 @@ class HeatMap {
         Object.assign(this, { ctx, services, captures: captures.filter((one) => number(one.timelineBytes)), turn: 0 });
         Object.assign(this, { controls: h('div', { class: 'bar' }), errors: h('div'), legend: h('p', { class: 'muted heat-legend' }), note: h('p', { class: 'muted', role: 'status' }) });
         ctx.root.append(this.controls, this.errors);
-        this.heat = new HeatCanvas(ctx.root, { label: 'heat map', second: 'Baseline', hint: 'Drag over cells for their graph, Ctrl-drag for a baseline. Or use the arrows, Shift, Enter and Ctrl+Enter.', onselect: (...range) => {
+        const hint = 'Drag over cells for their graph, Ctrl-drag for a baseline. Or use the arrows, Shift, Enter and Ctrl+Enter.';
+        this.heat = new HeatCanvas(ctx.root, { label: 'heat map', second: 'Baseline', hint, onselect: (...range) => {
             this.graph.choose(...range);
             this.showGraph();
         } });
@@ -148,9 +149,11 @@ class HeatMap {
     drawControls() {
         const { what } = this.state, all = this.services && [['h', 'history of all services'], ...this.services.map((one) => [`h${one.name}`, `history of ${one.name}`])];
         const events = this.services?.find((one) => one.name === what.service)?.events ?? this.services?.flatMap((one) => one.events) ?? [];
-        const source = chooseBox('what is shown', [...(all ?? []), ...this.captures.map((one) => [`c${one.id}`, `capture ${captureText(one)}`])], this.capture ? `c${this.capture}` : `h${what.service}`,
+        const captures = this.captures.map((one) => [`c${one.id}`, `capture ${captureText(one)}`]), source = chooseBox('what is shown', [...(all ?? []), ...captures],
+            this.capture ? `c${this.capture}` : `h${what.service}`,
             (value) => this.update({ capture: null, sv: null, ...NO_RANGES, [value[0] === 'c' ? 'capture' : 'sv']: value.slice(1) }));
-        this.controls.replaceChildren(source, ...(this.capture ? [] : [recordedChoice(events, what.event, (ev) => this.update({ ev })), rangeChoice((ra) => this.update({ ra, ...NO_RANGES })), what.selector ? h('code', {}, what.selector) : '']));
+        this.controls.replaceChildren(source, ...(this.capture ? [] : [
+            recordedChoice(events, what.event, (ev) => this.update({ ev })), rangeChoice((ra) => this.update({ ra, ...NO_RANGES })), what.selector ? h('code', {}, what.selector) : '']));
     }
 
     // The cells' values, only of stacks with such a function if there is a wildcard. Long ranges of history take several requests.
@@ -158,7 +161,8 @@ class HeatMap {
         const { from, until, what, unit } = this.state, { signal } = this.ctx;
         if (this.capture) {
             const { binMs, value } = await getJson(`/v1/captures/${this.capture}/timeline${wildcard && `?function=${encodeURIComponent(wildcard)}`}`, { signal });
-            return { from: 0, until: value.length * binMs / 1000, step: binMs / 1000, rows: Math.round(1000 / binMs), unit: 'cores', isRelative: true, values: Float64Array.from(value, (one) => number(one) / binMs / 1e6) };
+            return { from: 0, until: value.length * binMs / 1000, step: binMs / 1000, rows: Math.round(1000 / binMs), unit: 'cores', isRelative: true,
+                values: Float64Array.from(value, (one) => number(one) / binMs / 1e6) };
         }
         const [, step, rows] = HEAT_LAYOUTS.find(([length]) => until - from <= length), begin = Math.floor(from / step / rows) * step * rows;
         const values = new Float64Array(Math.ceil((until - begin) / step)).fill(wildcard ? 0 : NaN);
@@ -172,7 +176,8 @@ class HeatMap {
 
     drawLegend() {
         const { step, rows, unit, values } = this.heat.data, cell = step < 1 ? `${step * 1000} ms` : formatSeconds(step);
-        this.legend.replaceChildren(rateText(0, unit), h('i', { class: 'heat-scale', 'aria-hidden': 'true' }), `${rateText(this.heat.peak, unit)} or more · a cell: ${cell}, a column: ${formatSeconds(step * rows)} · hatched: no data`);
+        this.legend.replaceChildren(rateText(0, unit), h('i', { class: 'heat-scale', 'aria-hidden': 'true' }),
+            `${rateText(this.heat.peak, unit)} or more · a cell: ${cell}, a column: ${formatSeconds(step * rows)} · hatched: no data`);
         this.note.textContent = values.some((value) => value > 0) ? '' : this.capture ? 'no samples: the target was idle' : 'nothing was recorded in this range';
     }
 

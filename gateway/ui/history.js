@@ -135,8 +135,10 @@ class History {
 
     drawServices(services) {
         const sorted = [...services].sort((a, b) => number(b.onCpuNs) - number(a.onCpuNs)), rest = services.length - MAX_ROWS;
-        const row = (one) => [button(one.name, () => this.update({ sv: one.name }), { class: 'name' }), formatSeconds(number(one.onCpuNs) / 1e9), one.events.map((event) => RECORDED[event]?.[0] ?? event).join(', '), one.hosts, one.processes];
-        this.services.replaceChildren(...(this.state.what.service || services.length < 2 ? [] : [listTable(['Service', 'CPU time', 'Recorded', 'Hosts', 'Processes'], sorted.slice(0, MAX_ROWS).map(row)),
+        const row = (one) => [button(one.name, () => this.update({ sv: one.name }), { class: 'name' }), formatSeconds(number(one.onCpuNs) / 1e9),
+            one.events.map((event) => RECORDED[event]?.[0] ?? event).join(', '), one.hosts, one.processes];
+        this.services.replaceChildren(...(this.state.what.service || services.length < 2 ? [] : [
+            listTable(['Service', 'CPU time', 'Recorded', 'Hosts', 'Processes'], sorted.slice(0, MAX_ROWS).map(row)),
             rest > 0 ? h('p', { class: 'muted' }, `${rest} more are in the list above`) : '']));
     }
 
@@ -146,14 +148,18 @@ class History {
         const service = chooseBox('service', [['', 'all services'], ...services.map((one) => [one.name, one.name])], what.service, (sv) => this.update({ sv, all: !sv, ...NO_RANGES }));
         const values = h('span'), label = chooseBox('filter by a label', [['', 'filter by label…'], ...labels], '', async (name) => {
             const found = await this.ask(`labels/${encodeURIComponent(name)}`, scope).catch((error) => showError(this.errors, error));
-            if (found) values.replaceChildren(chooseBox('value of the label', [['', found.isCut ? 'value (the first of them)…' : 'value…'], ...found.values.map((one) => [one, one || '(none)'])], '', (value) => this.addCondition(name, value)));
+            const all = found && [['', found.isCut ? 'value (the first of them)…' : 'value…'], ...found.values.map((one) => [one, one || '(none)'])];
+            if (found) values.replaceChildren(chooseBox('value of the label', all, '', (value) => this.addCondition(name, value)));
         });
-        const selector = h('input', { class: 'wide', value: what.selector, placeholder: "conditions: version = '1.4' AND host LIKE 'web-%'", 'aria-label': 'conditions on labels', onchange: () => this.update({ sr: selector.value }) });
+        const selector = h('input', { class: 'wide', value: what.selector, placeholder: "conditions: version = '1.4' AND host LIKE 'web-%'",
+            'aria-label': 'conditions on labels', onchange: () => this.update({ sr: selector.value }) });
         const steps = STEPS.filter(([step]) => (until - from) / step <= MAX_STEPS && until - from >= 2 * step);
         this.controls.replaceChildren(h('div', { class: 'bar' }, service, recordedChoice(events, what.event, (ev) => this.update({ ev })), label, values, selector),
             h('div', { class: 'bar' }, rangeChoice((ra) => this.update({ ra, ...NO_RANGES })), this.timeInput('from', 'hf'), this.timeInput('until', 'hu'),
-                button('Zoom in', () => this.zoom(...(this.graph.chosen()[0] ?? [])), { title: 'to the chosen range' }), button('Zoom out', () => this.zoom(from - (until - from) / 2, until + (until - from) / 2)),
-                choice('length of a bar', [['', 'Auto'], ...steps], getState('st'), (st) => this.update({ st })), h('label', {}, 'mark changes of', chooseBox('label whose changes are marked', labels, getState('mk', 'version'), (mk) => this.update({ mk }))),
+                button('Zoom in', () => this.zoom(...(this.graph.chosen()[0] ?? [])), { title: 'to the chosen range' }),
+                button('Zoom out', () => this.zoom(from - (until - from) / 2, until + (until - from) / 2)),
+                choice('length of a bar', [['', 'Auto'], ...steps], getState('st'), (st) => this.update({ st })),
+                h('label', {}, 'mark changes of', chooseBox('label whose changes are marked', labels, getState('mk', 'version'), (mk) => this.update({ mk }))),
                 h('a', { href: linkTo('heatmap', { sv: what.service, ev: what.event, sr: what.selector, ra: getState('ra', '3600'), hf: from, hu: until }) }, 'Heat map')));
     }
 
@@ -182,10 +188,12 @@ class History {
         const values = one?.value.map((value) => pointValue(value, this.state, step)) ?? [], times = one?.timeUnixS.map(number) ?? [];
         Object.assign(this.strip, { unit, bars: divisor > 0 });
         this.strip.set({ from: range.from, until: Math.max(until, range.from + step), step, series: [{ times, values }], marks: one ? await this.marks(range) : [] });
-        const expected = number(completeness.windowsExpected), missing = expected - number(completeness.windowsReceived), counts = ['samples', 'dropped'].map((key) => `${number(completeness[key]).toLocaleString('en')} ${key}`);
-        this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`, `complete: ${percent(expected - missing, expected)} of the windows${missing > 0 ? ` (${missing.toLocaleString('en')} are missing)` : ''}`, ...counts]
-            : ['Nothing was recorded in this range', number(this.info.lastUnixNs) ? `history has ${rangeText(number(this.info.firstUnixNs) / 1e9, number(this.info.lastUnixNs) / 1e9)}` : 'history is empty: the first window takes 10 s'])
-            .concat(`the store has ${formatValue(number(this.info.sizeBytes), 'bytes')}`, this.info.trouble ? `nothing is stored at the moment: ${this.info.trouble}` : []).join(' · ');
+        const expected = number(completeness.windowsExpected), missing = expected - number(completeness.windowsReceived);
+        const counts = ['samples', 'dropped'].map((key) => `${number(completeness[key]).toLocaleString('en')} ${key}`), { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
+        this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
+            `complete: ${percent(expected - missing, expected)} of the windows${missing > 0 ? ` (${missing.toLocaleString('en')} are missing)` : ''}`, ...counts]
+            : ['Nothing was recorded in this range', number(last) ? `history has ${rangeText(number(first) / 1e9, number(last) / 1e9)}` : 'history is empty: the first window takes 10 s'])
+            .concat(`the store has ${formatValue(number(this.info.sizeBytes), 'bytes')}`, trouble ? `nothing is stored at the moment: ${trouble}` : []).join(' · ');
     }
 
     // Where the set of a label's values changes.
@@ -203,7 +211,8 @@ class History {
 
     showGraph(isForced = false) {
         const { from, until, what, text, divisor } = this.state, length = until - from;
-        if (!this.graph.chosen()[0] && !isForced && length > AUTO_GRAPH_S) this.graph.clear(message('hint', 'Choose a range in the strip for its graph. ', button(`Show all ${formatSeconds(length)}`, () => this.showGraph(true))));
+        const all = button(`Show all ${formatSeconds(length)}`, () => this.showGraph(true)), isLong = length > AUTO_GRAPH_S && !isForced;
+        if (isLong && !this.graph.chosen()[0]) this.graph.clear(message('hint', 'Choose a range in the strip for its graph. ', all));
         else this.graph.show(`${what.service || 'all services'}, ${text}`, [from, until], !divisor);
     }
 
@@ -213,8 +222,10 @@ class History {
         this.found.replaceChildren();
         if (name) attempt(this.functions, this.ctx.signal, async () => {
             const { services, unit, omitted } = await this.ask('function', { function: name, event, selector, limit: MAX_ROWS });
-            const row = (one) => [button(one.service, () => this.update({ sv: one.service }), { class: 'name' }), ...[one.self, one.total].map((value) => `${formatValue(number(value), unit)}  ${percent(number(value), number(one.serviceTotal))}`)];
-            this.found.replaceChildren(services.length ? listTable(['Service', 'In the function itself', 'With all that it calls'], services.map(row)) : message('hint', 'no service has it on a stack in this range; * stands for any characters'),
+            const cell = (value, whole) => `${formatValue(number(value), unit)}, ${percent(number(value), number(whole))}`;
+            const row = (one) => [button(one.service, () => this.update({ sv: one.service }), { class: 'name' }), cell(one.self, one.serviceTotal), cell(one.total, one.serviceTotal)];
+            this.found.replaceChildren(services.length ? listTable(['Service', 'In the function itself', 'With all that it calls'], services.map(row))
+                : message('hint', 'no service has it on a stack in this range; * stands for any characters'),
                 number(omitted) ? h('p', { class: 'muted' }, `${omitted} more services`) : '');
         });
     }

@@ -111,7 +111,8 @@ class Live {
             setState({ [key]: value });
             this.restart();
         });
-        ctx.root.append(h('div', { class: 'bar' }, choose('what is sampled', LIVE_MODES, 'mode', 'cpu'), choose('samples per second and thread', LIVE_RATES, 'rate', '99'), this.pause), this.place);
+        ctx.root.append(h('div', { class: 'bar' }, choose('what is sampled', LIVE_MODES, 'mode', 'cpu'),
+            choose('samples per second and thread', LIVE_RATES, 'rate', '99'), this.pause), this.place);
         this.viewer = createViewer(ctx.root, { name: `${ctx.target || 'target'}-live`, empty: 'no samples yet: the target is idle; if it is not, run `sonde doctor`' });
         this.foot = h('div', { class: 'live-foot' });
         this.strip = createStrip(this.foot, { label: 'the last minutes', onselect: (from, until, isBase) => this.select(from, until, isBase) });
@@ -176,12 +177,14 @@ class Live {
         if (this.isPaused && !isNewRange) return;
         if (!this.isPaused) this.strip.set(windows.strip());
         if (!this.isPaused) this.facts.textContent = windows.facts();
-        this.kept.textContent = windows.forgotten ? `The last ${formatSeconds(KEEP_S)} are kept here, ${windows.list.length.toLocaleString('en')} windows. ${windows.forgotten.toLocaleString('en')} older ones are gone: take a capture to keep more.` : '';
+        const count = (value) => value.toLocaleString('en'), older = `${count(windows.forgotten)} older ones are gone: take a capture to keep more.`;
+        this.kept.textContent = windows.forgotten ? `The last ${formatSeconds(KEEP_S)} are kept here, ${count(windows.list.length)} windows. ${older}` : '';
         if (isIdle || ((ranges[0] || ranges[1]) && !isNewRange)) return;
         const profile = windows.profile(ranges[0]), base = ranges[1] && windows.profile(ranges[1]);
         if (ranges[0] && !profile.covered) this.place.replaceChildren(message('hint', 'the windows of that range are gone: choose a later one'));
-        const span = profile.covered ? rangeText(...profile.covered) : 'nothing';
-        this.viewer.show(profile, { base, title: `${this.ctx.target || 'target'}, ${LIVE_MODES.find(([mode]) => mode === this.mode)?.[1] ?? this.mode}, ${span}${base?.covered ? ` against ${rangeText(...base.covered)}` : ''}`, about: [this.facts.textContent] });
+        const [span, other] = [profile, base].map((one) => one && (one.covered ? rangeText(...one.covered) : 'nothing'));
+        const title = `${this.ctx.target || 'target'}, ${LIVE_MODES.find(([mode]) => mode === this.mode)?.[1] ?? this.mode}, ${span}`;
+        this.viewer.show(profile, { base, title: other ? `${title} against ${other}` : title, about: [this.facts.textContent] });
     }
 
     async follow(signal) {

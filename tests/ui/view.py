@@ -112,10 +112,16 @@ class View:
             actions.key_up(key)
         actions.perform()
 
-    def press(self, *keys, css=".strip canvas"):
-        """Types into a canvas."""
+    def press(self, *keys, held=None, css=".strip canvas"):
+        """Presses keys on a canvas, with Shift or Ctrl held down if wanted."""
         self.run("document.querySelector(arguments[0]).focus()", css)
-        ActionChains(self.driver).send_keys(*keys).perform()
+        actions = ActionChains(self.driver)
+        if held:
+            actions.key_down(held)
+        actions.send_keys(*keys)
+        if held:
+            actions.key_up(held)
+        actions.perform()
 
     def spoken(self, css=".strip canvas"):
         """What a screen reader says about the cursor of a canvas."""
