@@ -100,7 +100,8 @@ struct place {
     const struct sonde_settings_reader *reader;
     struct sonde_diag *diag;
     const char *section;
-    char text[200]; /* "FILE:LINE: " */
+    bool has_underscores; /* the line writes its name as TOML files do */
+    char text[200];       /* "FILE:LINE: " */
 };
 
 static char *trim(char *text) {
@@ -119,14 +120,24 @@ static bool lists(const char *const *list, size_t count, const char *word, size_
     return false;
 }
 
+/* The name as this line would write it, so that a message can be searched for in the file. */
+static const char *spell(const struct place *place, const char *name, char spelled[MAX_NAME + 1]) {
+    snprintf(spelled, MAX_NAME + 1, "%s", name);
+    for (char *at = spelled; place->has_underscores && *at; at++)
+        *at = *at == '-' ? '_' : *at;
+    return spelled;
+}
+
 static sonde_err unknown(const struct place *place, const char *what, const char *word,
                          const char *const *list, size_t count) {
+    char spelled[MAX_NAME + 1], near[MAX_NAME + 1];
     const char *nearest = sonde_nearest(word, list, count);
     bool is_memory = list == memory_names;
     return sonde_fail(place->diag, SONDE_INVALID_ARGUMENT, "%s%.40s: unknown %s%s%s%s%s",
-                      place->text, word, what, is_memory ? " of [memory]" : "",
+                      place->text, spell(place, word, spelled), what,
+                      is_memory ? " of [memory]" : "",
                       nearest ? "; did you mean " : "; sonded(8) lists them",
-                      nearest ? nearest : "", nearest ? "?" : "");
+                      nearest ? spell(place, nearest, near) : "", nearest ? "?" : "");
 }
 
 static sonde_err read_section(struct place *place, char *line) {
@@ -176,6 +187,7 @@ static sonde_err read_line(struct place *place, char *line) {
     line = trim(line);
     if (*line == 0 || *line == '#')
         return SONDE_OK;
+    place->has_underscores = false;
     if (*line == '[')
         return read_section(place, line);
     size_t len = strspn(line, NAME_LETTERS);
@@ -185,6 +197,7 @@ static sonde_err read_line(struct place *place, char *line) {
         return sonde_fail(place->diag, SONDE_INVALID_ARGUMENT,
                           "%s\"%.40s\": write NAME = VALUE, [SECTION] or # COMMENT", place->text,
                           line);
+    place->has_underscores = memchr(line, '_', len) != NULL;
     for (size_t i = 0; i < len; i++)
         name[i] = line[i] == '_' ? '-' : line[i];
     name[len] = 0;

@@ -372,6 +372,8 @@ static sonde_err perform(struct service *service, const struct client_method *me
                          struct running_call *running, struct sonde_diag *diag) {
     static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
     sonde_err err = service->client ? SONDE_OK : decide(service, method, request, diag);
+    if (err == SONDE_TARGET_NOT_FOUND)
+        suggest_target(NULL, &service->found, choose_selector(request), diag);
     if (err)
         return err;
     pthread_mutex_init(&running->lock, NULL);
@@ -396,7 +398,7 @@ static sonde_err perform(struct service *service, const struct client_method *me
     if (running->err && diag)
         *diag = running->diag;
     if (running->err == SONDE_TARGET_NOT_FOUND)
-        suggest_target(service->client, choose_selector(request), diag);
+        suggest_target(service->client, &service->found, choose_selector(request), diag);
     return suggest_sudo(service, name_address(service, running->err, diag), diag);
 }
 

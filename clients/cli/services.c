@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/services.h"
 
+#include "api/nearest.h"
 #include "clients/c/client.h"
 #include "clients/cli/cli.h"
 #include "clients/cli/run/rundir.h"
@@ -174,6 +175,15 @@ static bool is_meant(const Sonde__V1__TargetSelector *selector, const Sonde__V1_
            (!selector->uuid[0] || strcmp(selector->uuid, target->uuid) == 0);
 }
 
+static void keep_nearest(struct found_service *service, const Sonde__V1__TargetSelector *selector,
+                         const char *name) {
+    const char *names[] = {service->nearest[0] ? service->nearest : NULL, name};
+    if (!selector || !selector->name[0] || strlen(name) >= sizeof service->nearest)
+        return;
+    if (sonde_nearest(selector->name, names, COUNT_OF(names)) == name)
+        snprintf(service->nearest, sizeof service->nearest, "%s", name);
+}
+
 static bool is_users_process(uid_t uid, int32_t pid) {
     char path[32];
     struct stat info;
@@ -212,6 +222,7 @@ static bool on_targets(void *context, struct client_call *call, const ProtobufCM
             continue;
         service->targets++;
         service->matches += is_meant(question->selector, target);
+        keep_nearest(service, question->selector, target->name);
         add_name(service, target);
     }
     return true;
@@ -244,7 +255,7 @@ void services_ask(struct found_services *found, const Sonde__V1__TargetSelector 
         questions[i] =
             (struct question){.service = &found->items[i], .selector = selector, .ended = &ended};
         found->items[i].targets = found->items[i].matches = 0;
-        found->items[i].names[0] = 0;
+        found->items[i].names[0] = found->items[i].nearest[0] = 0;
         started += start_question(&questions[i], token);
     }
     while (started > 0)

@@ -30,6 +30,7 @@ struct found_service {
     uint32_t targets; /* number of attached processes */
     uint32_t matches; /* how many of them the selector means */
     char names[160];  /* "redis-server 4711, web 4712, ..." */
+    char nearest[64]; /* the name most like the selector's; "" = none is. Not safe to print */
 };
 
 struct found_services {

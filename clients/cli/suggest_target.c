@@ -11,35 +11,46 @@
 
 /* A process chooses its name, which must not control the terminal. */
 static bool is_printable(const char *name) {
+    if (!name[0])
+        return false;
     for (; *name; name++)
         if ((unsigned char)*name < ' ' || *name == 127)
             return false;
     return true;
 }
 
-static const char *nearest(const Sonde__V1__ListTargetsResponse *list, const char *word) {
-    const char **names = calloc(list->n_targets + 1, sizeof *names);
-    const char *found = NULL;
-    for (size_t i = 0; names && i < list->n_targets; i++)
-        names[i] = is_printable(list->targets[i]->name) ? list->targets[i]->name : NULL;
-    if (names)
-        found = sonde_nearest(word, names, list->n_targets);
+/* `list` may be NULL. */
+static const char *nearest(const Sonde__V1__ListTargetsResponse *list,
+                           const struct found_services *found, const char *word) {
+    size_t listed = list ? list->n_targets : 0, count = 0;
+    const char **names = calloc(listed + found->count + 1, sizeof *names);
+    if (!names)
+        return NULL;
+    for (size_t i = 0; i < listed; i++)
+        names[count++] = list->targets[i]->name;
+    for (size_t i = 0; i < found->count; i++)
+        names[count++] = found->items[i].nearest;
+    for (size_t i = 0; i < count; i++)
+        names[i] = is_printable(names[i]) ? names[i] : NULL;
+    const char *name = sonde_nearest(word, names, count);
     free(names);
-    return found;
+    return name;
 }
 
-void suggest_target(struct client *client, const Sonde__V1__TargetSelector *selector,
-                    struct sonde_diag *diag) {
+void suggest_target(struct client *client, const struct found_services *found,
+                    const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     ProtobufCMessage *answer = NULL;
     request.include_unattached = true;
-    if (!diag || !selector || !selector->name[0] ||
-        client_unary(client, &client_list_targets, &request.base, TIMEOUT_MS, &answer, NULL) !=
-            SONDE_OK)
+    if (!diag || !selector || !selector->name[0])
         return;
-    const char *name = nearest((const void *)answer, selector->name);
+    if (client && client_unary(client, &client_list_targets, &request.base, TIMEOUT_MS, &answer,
+                               NULL) != SONDE_OK)
+        answer = NULL;
+    const char *name = nearest((const void *)answer, found, selector->name);
     size_t len = strlen(diag->text);
     if (name && strcmp(name, selector->name) != 0)
         snprintf(diag->text + len, sizeof diag->text - len, "; did you mean %.63s?", name);
-    protobuf_c_message_free_unpacked(answer, NULL);
+    if (answer)
+        protobuf_c_message_free_unpacked(answer, NULL);
 }

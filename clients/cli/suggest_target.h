@@ -6,11 +6,12 @@
 
 #include "api/error.h"
 #include "clients/c/client.h"
+#include "clients/cli/services.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 /* Adds the name nearest to the selector's to the text of an error, if there is a near one. Asks the
- * service for all processes. */
-void suggest_target(struct client *client, const Sonde__V1__TargetSelector *selector,
-                    struct sonde_diag *diag);
+ * service for all processes, unless `client` is NULL. The targets of `found` count, too. */
+void suggest_target(struct client *client, const struct found_services *found,
+                    const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag);
 
 #endif

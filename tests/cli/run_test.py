@@ -175,6 +175,19 @@ def test_a_static_program_is_refused_with_a_message():
     check.equal(run("--", script)[0], 126, "a script whose interpreter is static")
 
 
+def test_a_static_program_behind_a_wrapper_runs_with_a_warning():
+    path = compile_c(PREFIX, "wrapped", "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 3; }", "-static")
+    warning = "sonde run: warning: not profiled from inside: wrapped is statically linked"
+    for words in (("timeout", "-s", "TERM", "60", path), ("env", "-u", "X", "A=/bin/true", "nice", "-n", "1", path), ("sh", "-c", path)):
+        status, out, err = run("--", *words)
+        check.equal((status, out), (3, "ran\n"), f"status and output of {words}")
+        check.contains(err, warning)
+    for words in (("env", "true", path), ("timeout", "60", "true"), ("sh", "-c", "exit 0")):
+        status, _, err = run("--", *words)
+        check.equal(status, 0, f"status of {words}")
+        assert "warning" not in err, err
+
+
 def test_programs_of_another_architecture_are_refused():
     path = os.path.join(PREFIX, "broken")
     with open("/bin/true", "rb") as good:

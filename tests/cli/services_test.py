@@ -183,6 +183,14 @@ def test_a_mistyped_name_is_answered_with_the_nearest_process():
     assert "did you mean" not in sonde(folder, "threads", "zzzzzz")[2]
 
 
+def test_a_mistyped_name_is_answered_with_the_nearest_target_of_all_services():
+    folder = runtime("nearest-of-all", a=DB, machine=WEB)
+    check.contains(sonde(folder, "threads", "dbb")[2], "; did you mean db?\n")
+    check.contains(sonde(folder, "heap", "status", "wbe")[2], "attached to any of these services; did you mean web?\n")
+    check.contains(sonde(folder, "heap", "status", "dbb")[2], "; did you mean db?\n")
+    assert "did you mean" not in sonde(folder, "heap", "status", "zzzzzz")[2]
+
+
 def test_an_address_of_http_is_refused():
     status, _, err = sonde(runtime("http"), "threads", "web", "--service", "http://127.0.0.1:1")
     check.equal((status, err), (2, 'sonde threads: address "http://127.0.0.1:1" is neither unix:PATH nor HOST:PORT\n'))

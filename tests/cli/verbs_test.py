@@ -88,12 +88,15 @@ def test_a_mistyped_verb_or_option_is_answered_with_the_nearest_one():
                           (("run", "--verbsoe", "--", "true"), "verbose"), (("top", "--hlep"), "help")):
         check.contains(sonde(*words)[2], f"; did you mean --{option}?\nusage: ")
     check.contains(sonde("record", "--zzzzzz")[2], "unknown option --zzzzzz; see --help\n")
+    check.contains(sonde("heap", "statsu")[2], 'sonde heap: unknown action "statsu"; did you mean `sonde heap status`?\nusage: ')
+    for words in ((), ("zzzzzz",)):
+        check.contains(sonde("heap", *words)[2], "sonde heap: action needed: on, off, status, ")
 
 
 def test_a_wrong_settings_file_is_refused_with_file_line_and_name():
     path = os.path.join(FOLDER, "sonde.conf")
     for text, message in (("[memory]\nenable_heap_profilng = true\n",
-                           "2: enable-heap-profilng: unknown setting of [memory]; did you mean enable-heap-profiling?"),
+                           "2: enable_heap_profilng: unknown setting of [memory]; did you mean enable_heap_profiling?"),
                           ("[sonde]\ntokn = x\n", "2: tokn: unknown setting; did you mean token?"),
                           ("[storage]\n", "1: storage: unknown section; sonded(8) lists them")):
         with open(path, "w", encoding="utf-8") as file:

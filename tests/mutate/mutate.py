@@ -37,6 +37,8 @@ TESTS = [
     ("service/rpc", ["//tests/unit/rpc/...", "//tests/rpc/...", "//tests/rest/...", "//tests/cli/..."]),
     ("service/guest/heap", ["//tests/unit/guest/heap/...", "//tests/unit/engine/heap/..."]),
     ("service/guest", ["//tests/unit/guest/...", "//tests/unit/unwind/...", "//tests/e2e/..."]),
+    ("service/export", ["//tests/unit/export/...", "//tests/fuzz/export/...", "//tests/export/..."]),
+    ("service/function_times", ["//tests/unit/function_times/...", "//tests/rpc/..."]),
     ("service", ["//tests/unit/engine/...", "//tests/cli/...", "//tests/e2e/..."]),
     ("gateway", ["//tests/unit/gateway/...", "//tests/rest/...", "//tests/fuzz/gateway/..."]),
     ("clients/c", ["//tests/unit/client/...", "//tests/cli/...", "//tests/rest/..."]),

@@ -6,6 +6,7 @@
 #include "clients/cli/run/executable.h"
 
 #include "api/program_advice.h"
+#include "api/wrapper_programs.h"
 
 #include "api/elf/elf.h"
 
@@ -158,6 +159,27 @@ sonde_err executable_check(const char *path, struct sonde_diag *diag) {
     for (int level = 0; !err && again && level < MAX_SCRIPT_LEVELS; level++)
         err = check_file(current, &again, diag);
     return err;
+}
+
+static bool is_wrapper(const char *program) {
+#define NAME(name) name,
+    static const char *const names[] = {WRAPPER_PROGRAMS(NAME, NAME)};
+    const char *slash = strrchr(program, '/');
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(slash ? slash + 1 : program, names[i]) == 0)
+            return true;
+    return false;
+}
+
+sonde_err executable_check_wrapped(char *const *argv, struct sonde_diag *diag) {
+    char path[PATH_MAX], program[PATH_MAX] = "";
+    for (bool more = is_wrapper(argv[0]); more && *++argv;) {
+        if (argv[0][0] == '-' || executable_find(argv[0], path, NULL) != SONDE_OK)
+            continue;
+        memcpy(program, path, sizeof program);
+        more = is_wrapper(argv[0]);
+    }
+    return program[0] ? executable_check(program, diag) : SONDE_OK;
 }
 
 static void note_section(struct executable_symbols *found, const Elf64_Shdr *section,

@@ -21,6 +21,11 @@ SONDE_MUST_USE sonde_err executable_find(const char *name, char path[PATH_MAX],
  * does not understand pass; exec will report any problem. */
 SONDE_MUST_USE sonde_err executable_check(const char *path, struct sonde_diag *diag);
 
+/* The same for the program that a command runs behind timeout, env, a shell and so on: the first
+ * word that names a program file. SONDE_OK if the command has no such wrapper, or no word does. The
+ * options of wrappers are not understood, so a word may be taken for a program that is none. */
+SONDE_MUST_USE sonde_err executable_check_wrapped(char *const *argv, struct sonde_diag *diag);
+
 /* The symbol tables of an ELF file. All false if it cannot be read. */
 struct executable_symbols {
     bool is_elf, symtab, dynsym, debugdata, debug_info, build_id;

@@ -211,6 +211,13 @@ static int check_command(const char *name, struct sonde_diag *diag) {
     return executable_check(path, diag) ? CANNOT_RUN : 0;
 }
 
+/* A wrapper hides which program it runs, so the user decides whether it may run unprofiled. */
+static void warn_if_wrapped_cannot_load(char *const *argv) {
+    struct sonde_diag diag = {0};
+    if (executable_check_wrapped(argv, &diag) != SONDE_OK)
+        fprintf(stderr, "sonde run: warning: not profiled from inside: %s\n", diag.text);
+}
+
 /* The guest waits for sonded, so that the command may run long without being profiled. */
 static void warn_if_nobody_listens(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -244,6 +251,7 @@ static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) 
     }
     if (supervisor_init(&run->supervisor, diag))
         return OWN_FAILURE;
+    warn_if_wrapped_cannot_load(argv);
     if (run->settings.socket)
         warn_if_nobody_listens(run->settings.socket);
     if (!run->settings.socket && start_service(run, diag))

@@ -60,6 +60,9 @@ static void add_unmapped(const struct report_input *input, struct sonde_buf *tex
                          (unsigned long long)input->forgotten);
 }
 
+/* Below that many samples chance moves the share by more than a tenth: idle targets had 160 %. */
+#define FEWEST_FOR_SHARE 100
+
 /* Samples x period compared with the process's CPU clock over the same time. */
 static void add_coverage(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
@@ -70,6 +73,11 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
     else if (metadata->target_cpu_ns == 0)
         sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is unknown",
                          sampled_s);
+    else if (metadata->samples < FEWEST_FOR_SHARE)
+        sonde_buf_printf(text,
+                         "coverage: %.3f s sampled of %.3f s on the CPU clock, too few samples "
+                         "for a percentage",
+                         sampled_s, target_s);
     else
         sonde_buf_printf(text, "coverage: %.1f %% (%.3f s sampled of %.3f s on the CPU clock)",
                          100 * sampled_s / target_s, sampled_s, target_s);

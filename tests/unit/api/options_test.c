@@ -182,6 +182,9 @@ TEST(a_wrong_line_of_the_file_is_named_by_file_line_and_setting) {
 
 TEST(an_unknown_setting_is_refused_with_the_nearest_one) {
     check_refused("[memory]\nenable_heap_profilng = true\n",
+                  "2: enable_heap_profilng: unknown setting of [memory]; did you mean "
+                  "enable_heap_profiling?");
+    check_refused("[memory]\nenable-heap-profilng = true\n",
                   "2: enable-heap-profilng: unknown setting of [memory]; did you mean "
                   "enable-heap-profiling?");
     check_refused("[memory]\nworkers = 1\n",

@@ -37,6 +37,7 @@ TEST(names_of_operators_are_no_brackets) {
               "box<...>::operator->(...) const");
     CHECK_STR(shorten("bool operator<(long_type const&, long_type const&)", 30),
               "bool operator<(...)");
+    CHECK_STR(shorten("apply<&box::operator<=>, long>(int, long)", 15), "apply<...>(...)");
     CHECK_STR(shorten("f(auto) -> std::vector<char, alloc<char> >", 28),
               "f(...) -> std::vector<...>");
 }
@@ -50,6 +51,17 @@ TEST(what_says_which_function_it_is_stays) {
               "<alloc::vec::Vec<...> as core::ops::drop::Drop>::drop");
     CHECK_STR(shorten("slices.SortFunc[go.shape.[]uint8]", 30), "slices.SortFunc[...]");
     CHECK_STR(shorten("[libclickhouse-common.so]+0x12345", 20), "...ommon.so]+0x12345");
+}
+
+TEST(empty_brackets_are_closed_and_hide_no_later_ones) {
+    char name[512] = "", expected[512] = "";
+    for (int i = 0; i < 40; i++) {
+        strcat(name, "f()::");
+        strcat(expected, "f()::");
+    }
+    strcat(name, "handle(int, long, char)");
+    strcat(expected, "handle(...)");
+    CHECK_STR(shorten(name, strlen(expected)), expected);
 }
 
 TEST(the_end_of_a_name_stays_and_characters_are_whole) {

@@ -3,6 +3,7 @@
  * `sonde heap`: the table of its actions, and those that make a single call. */
 #include "clients/cli/verbs/heap/heap.h"
 
+#include "api/nearest.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
 
@@ -181,6 +182,19 @@ static const char *find_unused_flag(const struct heap_settings *settings, unsign
     return NULL;
 }
 
+/* `word` is NULL if there was none. */
+static int refuse_action(const char *word) {
+    const char *names[COUNT_OF(actions)];
+    for (size_t i = 0; i < COUNT_OF(actions); i++)
+        names[i] = actions[i].name;
+    const char *nearest = word ? sonde_nearest(word, names, COUNT_OF(names)) : NULL;
+    if (nearest)
+        return cli_usage(&verb_heap, "unknown action \"%s\"; did you mean `sonde heap %s`?", word,
+                         nearest);
+    return cli_usage(&verb_heap,
+                     "action needed: on, off, status, dump, list, diff, allocs or reset");
+}
+
 static int on_heap(int argc, char **argv) {
     struct heap_settings settings = {0};
     int status;
@@ -200,8 +214,7 @@ static int on_heap(int argc, char **argv) {
             return cli_usage(&verb_heap, "unexpected argument \"%s\"", argv[argc - 1]);
         return actions[i].run((const char *const *)argv + 2, argc - 2, &settings);
     }
-    return cli_usage(&verb_heap,
-                     "action needed: on, off, status, dump, list, diff, allocs or reset");
+    return refuse_action(argv[1]);
 }
 
 #define HEAP_TEXT(name, letter, argument, field, help)                                             \

@@ -110,6 +110,20 @@ TEST(known_shares_callers_and_thread_names_come_out_of_a_preloaded_guest) {
     double sampled_ns = (double)sonde_profile_total(profile, 1);
     CHECK(collected.metadata[0].target_cpu_ns > 0);
     CHECK_NEAR(sampled_ns / (double)collected.metadata[0].target_cpu_ns, 1, 0.05);
+    CHECK(strstr(collect_comment(profile, "coverage: "), " % (") != NULL);
+    collect_finish(&collected);
+    stage_finish(&stage);
+}
+
+/* Chance decides what few samples stand for: an idle target was "covered" by 160 %. */
+TEST(coverage_is_no_percentage_if_there_are_few_samples) {
+    struct stage stage;
+    struct collected collected;
+    struct engine_cpu_spec spec = {.frequency_hz = 10, .duration_ms = 300};
+    stage_init(&stage);
+    run_capture(&stage, &spec, &collected);
+    const char *coverage = collect_comment(collected.profiles[0], "coverage: ");
+    CHECK(strstr(coverage, "too few samples for a percentage") != NULL);
     collect_finish(&collected);
     stage_finish(&stage);
 }
