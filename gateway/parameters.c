@@ -37,6 +37,7 @@ static const struct {
     {"range_from", "from"},
     {"range_until", "until"},
     {"sample_interval", "interval"},
+    {"ui_file", NULL},
 };
 
 static const char *name_of(const char *word) {

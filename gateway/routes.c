@@ -55,16 +55,17 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
 
 /* clang-format off */
 static const struct route table[] = {
-    {"/", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_index, NULL, "", NULL, "this page"},
-    {"/style.css", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_style, NULL, "", NULL,
-     "style sheet of this page"},
+    {"/", METHOD_GET, ROUTE_NO_TARGET | ROUTE_PUBLIC_HTML, FAMILY_PLAIN, handle_page, NULL, "",
+     NULL, "the page in a browser; this list for other clients"},
+    {"/ui/{file}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL | ROUTE_PUBLIC, FAMILY_PLAIN,
+     handle_ui_file, NULL, "ui_file", NULL, "a file of the page"},
     {"/openapi.yaml", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_openapi, NULL, "", "",
      "OpenAPI description of every path"},
 
     {"/debug/pprof", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PPROF, handle_index, NULL, "", NULL,
-     "this page"},
+     "this list"},
     {"/debug/pprof/", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PPROF, handle_index, NULL, "", NULL,
-     "this page"},
+     "this list"},
     {"/debug/pprof/profile", METHOD_GET, ROUTE_WORKS | ROUTE_MANY, FAMILY_PPROF, handle_profile,
      &debug_pprof, CPU_PARAMETERS, "?seconds=30",
      "CPU profile as a flame graph; pprof for Go's tools; profile.txt, profile.pb.gz, ... name a "
