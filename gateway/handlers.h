@@ -112,5 +112,7 @@ void handle_cpu_live(const struct request_context *context);
 void handle_v1_capture(const struct request_context *context);
 void handle_v1_capture_timeline(const struct request_context *context);
 void handle_v1_diff(const struct request_context *context);
+/* v1_threads.c */
+void handle_v1_threads(const struct request_context *context);
 
 #endif

@@ -160,7 +160,8 @@ static const struct route table[] = {
     {"/task_backtraces", BOTH, ROUTE_SLASH | ROUTE_WORKS, FAMILY_JULIA, handle_task_backtraces,
      NULL, "", "", "stacks of all threads, with state and CPU time"},
 
-    {"/v1/targets", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_targets, NULL, "all", "",
+    {"/v1/targets", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_targets, NULL, "all advice",
+     "",
      "attached processes; ?all=true lists every process that could be profiled"},
     {"/v1/sd", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_discovery, NULL, "all", "",
      "the targets for Prometheus' HTTP service discovery: Parca, Grafana Alloy"},
@@ -169,6 +170,8 @@ static const struct route table[] = {
     {"/v1/heap", METHOD_GET | METHOD_PUT, ROUTE_CHANGES_STATE | ROUTE_GET_READS, FAMILY_V1,
      handle_v1_heap, NULL, "active interval keep backend sample_bytes delete_dumps", "",
      "state of heap profiling; PUT ?active=true turns it on"},
+    {"/v1/threads", METHOD_GET, ROUTE_WORKS, FAMILY_V1, handle_v1_threads, NULL,
+     "max_depth max_threads tid", "", "stacks of all threads as JSON"},
     {"/v1/cpu/live", METHOD_GET, ROUTE_WORKS | ROUTE_MANY, FAMILY_V1, handle_cpu_live, NULL,
      "window frequency windows mode source max_overhead", "?windows=5",
      "live CPU samples, one line of JSON per window"},

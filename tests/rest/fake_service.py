@@ -297,7 +297,7 @@ class Service:
     def GetBacktraces(self, request, context):
         target = self.find(request.target, context)
         text = (f"{target.name} (pid {target.pid}): 2 threads with 1 different stack\n"
-                f"as_text={request.as_text} tid={request.tid}\n")
+                f"as_text={request.as_text} tid={request.tid} depth={request.max_depth} threads={request.max_threads}\n")
         if request.HasField("rendering"):
             what = f"threads by_start_function={request.by_start_function}"
             return self.m.Backtraces(profile=fake_bodies.draw(self.m, target, request.rendering, what))
