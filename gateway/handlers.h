@@ -108,6 +108,8 @@ void handle_info(const struct request_context *context);
 void handle_targets(const struct request_context *context);
 /* v1_live.c */
 void handle_cpu_live(const struct request_context *context);
+/* v1_render.c */
+void handle_v1_render(const struct request_context *context);
 /* v1_saved_capture.c */
 void handle_v1_capture(const struct request_context *context);
 void handle_v1_capture_timeline(const struct request_context *context);

@@ -36,6 +36,8 @@ static const struct {
     {"new_capture", "new"},
     {"range_from", "from"},
     {"range_until", "until"},
+    {"only_function", "function"},
+    {"render_output", "output"},
     {"sample_interval", "interval"},
     {"ui_file", NULL},
 };

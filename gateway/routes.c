@@ -190,6 +190,10 @@ static const struct route table[] = {
      "base_capture new_capture range_from range_until base_range_from base_range_until normalize "
      "growth output threads", NULL,
      "difference of two saved captures: ?base=6&new=7"},
+    {"/v1/render", METHOD_POST, ROUTE_NO_TARGET | ROUTE_LARGE_BODY | ROUTE_WORKS, FAMILY_V1,
+     handle_v1_render, NULL,
+     "render_output title sample_type threads allocator_frames normalize growth", NULL,
+     "the pprof file in the body in another format: ?output=collapsed"},
     {"/v1/history/profile", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_profile, NULL,
      SELECTION_PARAMETERS " output threads", "?from=-1h",
      "what was recorded, summed, in any format: ?service=redis&from=-1h&until=now"},
