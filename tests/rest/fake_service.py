@@ -155,7 +155,8 @@ class Service:
 
     def GetCaptureTimeline(self, request, context):
         self.capture(request.id, context)
-        return self.m.CaptureTimeline(bin_ms=request.bin_ms or 20, from_ms=request.from_ms, value=[20_000_000, 0, 3])
+        value = [len(request.function)] if request.function else [20_000_000, 0, 3]
+        return self.m.CaptureTimeline(bin_ms=request.bin_ms or 20, from_ms=request.from_ms, value=value)
 
     def DiffCaptures(self, request, context):
         self.capture(request.new_id, context)
