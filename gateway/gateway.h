@@ -13,6 +13,7 @@
 #include "gateway/request/path.h"
 #include "gateway/request/query.h"
 
+struct asset_folder;
 struct client;
 struct sonde_format_info;
 
@@ -29,9 +30,10 @@ struct gateway {
     const char *const *host_names; /* allowed in a Host header, besides loopback's names */
     size_t host_name_count;
     bool redact_arguments;
-    char svg_policy[512]; /* Content-Security-Policy of pictures */
-    uint32_t relays;      /* running */
-    uint32_t grace_s;     /* for running requests after SIGTERM */
+    const struct asset_folder *speedscope; /* NULL = not installed */
+    char svg_policy[512];                  /* Content-Security-Policy of pictures */
+    uint32_t relays;                       /* running */
+    uint32_t grace_s;                      /* for running requests after SIGTERM */
 };
 
 /* Decides the shape of an error's body. */

@@ -78,6 +78,7 @@ void handle_heap_snapshot(const struct request_context *context);
 /* page.c */
 void handle_page(const struct request_context *context);
 void handle_ui_file(const struct request_context *context);
+void handle_speedscope(const struct request_context *context);
 /* pprof_cmdline.c */
 void handle_cmdline(const struct request_context *context);
 /* pprof_cpu.c */

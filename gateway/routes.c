@@ -59,6 +59,10 @@ static const struct route table[] = {
      NULL, "the page in a browser; this list for other clients"},
     {"/ui/{file}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL | ROUTE_PUBLIC, FAMILY_PLAIN,
      handle_ui_file, NULL, "ui_file", NULL, "a file of the page"},
+    {"/speedscope/", METHOD_GET, ROUTE_NO_TARGET | ROUTE_PUBLIC, FAMILY_PLAIN, handle_speedscope,
+     NULL, "", NULL, "speedscope, if it is installed: #profileURL=/v1/captures/7.speedscope.json"},
+    {"/speedscope/{file}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL | ROUTE_PUBLIC, FAMILY_PLAIN,
+     handle_speedscope, NULL, "ui_file", NULL, "a file of speedscope"},
     {"/openapi.yaml", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_openapi, NULL, "", "",
      "OpenAPI description of every path"},
 
