@@ -68,6 +68,7 @@ static const char *const names[] = {
     "service-key",
     "socket",
     "source",
+    "speedscope",
     "store",
     "symbols",
     "target",

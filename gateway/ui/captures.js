@@ -75,7 +75,6 @@ async function showCapture({ root, signal }, id) {
     const profile = await loadProfile(`/v1/captures/${id}.pb.gz`, signal);
     if (number(capture?.timelineBytes)) bar.append(h('a', { href: linkTo('heatmap', { capture: id }) }, 'Heat map'));
     root.append(bar);
-    bar.append(downloads(id));
     return [profile, `Capture ${capture ? captureText(capture) : id}`];
 }
 
@@ -97,7 +96,6 @@ async function showFile({ root }, name) {
 export const capturesView = {
     name: 'captures',
     title: 'Captures',
-    needsTarget: false,
     async open(ctx) {
         const id = getState('id'), file = getState('file');
         if (!id && !file) return showList(ctx);

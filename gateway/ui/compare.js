@@ -60,7 +60,6 @@ function sidePanel(label, text, { captures, services }, onchange) {
 export const compareView = {
     name: 'compare',
     title: 'Compare',
-    needsTarget: false,
     async open({ root, signal }) {
         const sides = h('div', { class: 'grid' }), errors = h('div'), hint = h('p', { class: 'muted', role: 'status' }), graph = h('div');
         const viewer = createViewer(graph, { empty: 'no samples in both', name: 'difference' });

@@ -62,14 +62,11 @@ async function offlinePage(shown) {
     if (shown.base) remember(`/offline/${view}-base.pb`, await compress(encode(shown.base)));
     const [page, style, modules] = await Promise.all([ownFile('/'), ownFile('/ui/style.css'), collectModules('main.js')]);
     const answers = Object.fromEntries([...recordedAnswers()].map(([path, answer]) => [path, base64(answer.bytes)]));
-    const data = JSON.stringify({ path: location.pathname, hash: location.hash, answers }).replace(/</g, '\\u003c');
-    const copy = new DOMParser().parseFromString(page, 'text/html'), add = (tag, properties) => copy.head.append(Object.assign(copy.createElement(tag), properties));
-    copy.querySelectorAll('script, link').forEach((element) => element.remove());
-    add('meta', { httpEquiv: 'Content-Security-Policy', content: POLICY });
-    add('style', { textContent: style });
-    add('script', { textContent: `window.SONDE_OFFLINE = ${data};\nif (!location.hash) history.replaceState(null, '', SONDE_OFFLINE.hash);` });
-    add('script', { type: 'module', textContent: scriptText([...modules.values()].join('\n')) });
-    return `<!DOCTYPE html>\n${copy.documentElement.outerHTML}`;
+    const data = JSON.stringify({ path: location.pathname, hash: location.hash, title: shown.title, answers }).replace(/</g, '\\u003c');
+    const head = `<meta http-equiv="Content-Security-Policy" content="${POLICY}"><style>${style}</style>`
+        + `<script>window.SONDE_OFFLINE = ${data};\nif (!location.hash) history.replaceState(null, '', SONDE_OFFLINE.hash);</script>`
+        + `<script type="module">${scriptText([...modules.values()].join('\n'))}</script></head>`;
+    return page.replace(/<link .*>\n|<script .*<\/script>\n/g, '').replace('</head>', () => head);
 }
 
 // ---- Speedscope ----

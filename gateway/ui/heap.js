@@ -2,7 +2,7 @@
 // Memory of the target: the switch, what is in use, what grew between two moments, what is allocated in some seconds, and the dumps.
 import { getJson, getText, isOffline, send } from './api.js';
 import { button, choice, formatSeconds, formatTime, formatValue, h, message, number } from './dom.js';
-import { attempt, form, loadProfile, numberInput, repeat, select, sleep, withProgress } from './load.js';
+import { attempt, form, loadProfile, numberInput, repeat, select, withProgress } from './load.js';
 import { getState, setState } from './state.js';
 import { createViewer } from './viewer.js';
 
@@ -10,7 +10,7 @@ const HEAP_MS = 5000, SAMPLERS = { '': 'the best sampler', jemalloc: 'jemalloc\'
 const HEAP_PARTS = [['live', 'In use', 'what is in use now'], ['growth', 'Growth', 'what changed between two moments'],
     ['allocs', 'Allocations', 'what is allocated, whether or not it is freed'], ['dumps', 'Dumps', 'what was written from time to time']];
 const AGES = [['', 'of any age'], ['10', '10 s and older'], ['60', '1 min and older'], ['600', '10 min and older'], ['3600', '1 h and older']];
-const DUMP_FORMATS = [['heapsnapshot', '.heapsnapshot', 'for Chrome\'s DevTools'], ['heapprofile', '.heapprofile', 'for Chrome\'s DevTools'], ['jemalloc', '.heap', 'for jeprof']];
+const DUMP_FORMATS = [['heapsnapshot', '.heapsnapshot', 'for Chrome\'s DevTools'], ['jemalloc', '.heap', 'for jeprof']];
 const rememberedHeaps = new Map(); // by target: { time, profile }
 
 const heapFacts = (heap) => Object.entries({
@@ -18,7 +18,6 @@ const heapFacts = (heap) => Object.entries({
     'sampled by': SAMPLERS[heap.backend.toLowerCase()] ?? 'nothing',
     'one sample per': number(heap.sampleBytes) && formatValue(number(heap.sampleBytes), 'bytes'),
     dumps: (heap.intervalS || heap.dumps) && `${heap.intervalS ? `every ${formatSeconds(heap.intervalS)}, ` : ''}${heap.dumps} kept, ${formatValue(number(heap.dumpBytes), 'bytes')}`,
-    until: number(heap.leaseUntilUnixNs) && formatTime(number(heap.leaseUntilUnixNs) / 1e9, true),
     lost: number(heap.dropped) && `${heap.dropped} samples that did not fit`,
     failures: heap.dumpFailures && `${heap.dumpFailures} dumps: ${heap.lastFailure}`,
 }).filter(([, text]) => text).map(([name, text]) => [h('dt', {}, name), h('dd', {}, text)]).flat();
@@ -105,14 +104,9 @@ class HeapPage {
         }, compare = async () => {
             const { time, profile } = rememberedHeaps.get(this.prefix);
             this.show(await this.read(), `Growth from ${formatTime(time, true)} to ${formatTime(Date.now() / 1000, true)}`, profile);
-        }, place = h('span', { class: 'bar' });
+        };
         this.tools.replaceChildren(button('Remember now', () => this.try(() => rememberHeap().then(() => this.openGrowth()))),
-            old ? button(`Growth since ${formatTime(old.time, true)}`, () => this.try(compare)) : '', form('Show growth', (query) => this.try(async () => {
-                const seconds = Number(new URLSearchParams(query).get('seconds'));
-                await rememberHeap();
-                await withProgress(place, seconds, sleep(1000 * seconds));
-                if (!this.signal.aborted) await compare();
-            }), numberInput('seconds', 'over', 10, 1, 3600, 's')), place);
+            old ? button(`Growth since ${formatTime(old.time, true)}`, () => this.try(compare)) : '');
     }
 
     openAllocs() {
@@ -132,7 +126,7 @@ class HeapPage {
         });
         this.list.replaceChildren(dumps.length ? h('div', { class: 'scroll' }, h('table', { class: 'list' }, dumps.map(([name, time], i) => h('tr', {}, h('td', {}, name), h('td', {}, time),
             h('td', {}, h('span', { class: 'bar' }, button('Open', () => openDump(name)), dumps[i + 1] ? button('Since the one before', () => openDump(name, dumps[i + 1][0])) : '',
-                dumps[i + 2] ? button('Since the first', () => openDump(name, dumps.at(-1)[0])) : '', ...this.downloads(`&name=${name}`)))))))
+                ...this.downloads(`&name=${name}`)))))))
             : message('hint', 'no dumps: turn heap profiling off and on again with a time between dumps'));
         if (getState('dump')) await openDump(getState('dump'), getState('from'));
     }
@@ -144,7 +138,7 @@ export const heapView = {
     needsTarget: true,
     async open(ctx) {
         const page = new HeapPage(ctx);
-        if (isOffline()) page.show(await loadProfile('/offline/heap.pb'), '', await loadProfile('/offline/heap-base.pb').catch(() => null));
+        if (isOffline()) page.show(await loadProfile('/offline/heap.pb'), window.SONDE_OFFLINE.title, await loadProfile('/offline/heap-base.pb').catch(() => null));
         else repeat(page.stateErrors, ctx.signal, HEAP_MS, () => page.update());
         return () => page.viewer.destroy();
     },

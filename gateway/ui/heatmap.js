@@ -208,7 +208,6 @@ class HeatMap {
 export const heatmapView = {
     name: 'heatmap',
     title: 'Heat map',
-    needsTarget: false,
     async open(ctx) {
         const ask = (path) => getJson(path, { signal: ctx.signal }), isOff = (problem) => (problem.status === 501 ? {} : Promise.reject(problem));
         const isAway = (problem) => (problem.status === 503 ? { captures: [] } : Promise.reject(problem)); // a gateway for history only

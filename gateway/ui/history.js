@@ -22,9 +22,6 @@ const localTime = (time) => new Date((time - new Date(time * 1000).getTimezoneOf
 // A list of [value, text] that calls back with the chosen value.
 export const chooseBox = (label, options, value, onchoose) => select('', label, options, value, (event) => onchoose(event.target.value));
 
-const listTable = (heads, rows) => h('div', { class: 'tablebox' }, h('table', { class: 'list' }, h('thead', {}, h('tr', {}, heads.map((text) => h('th', {}, text)))),
-    h('tbody', {}, rows.map((cells) => h('tr', {}, cells.map((cell) => h('td', {}, cell)))))));
-
 export const historyPath = (path, parameters) => `/v1/history/${path}?${queryText(Object.entries(parameters))}`;
 
 // The selection in the URL. The times of a range that ends now are fixed here, so that all requests agree.
@@ -97,7 +94,7 @@ export class RangeGraph {
 
 class History {
     constructor(ctx, info) {
-        Object.assign(this, { ctx, info, controls: h('div'), errors: h('div'), facts: h('p', { class: 'muted' }), services: h('div'), functions: h('div'), found: h('div') });
+        Object.assign(this, { ctx, info, controls: h('div'), errors: h('div'), facts: h('p', { class: 'muted' }), services: h('div') });
         ctx.root.append(this.controls, this.errors);
         this.strip = createStrip(ctx.root, { label: 'values over time', onselect: (...range) => {
             this.graph.choose(...range);
@@ -105,11 +102,6 @@ class History {
         } });
         ctx.root.append(this.facts, this.services);
         this.graph = new RangeGraph(ctx, this.strip, (from, until) => historyPath('profile', { ...this.state.what, from, until, output: 'proto' }), { name: 'history', empty: 'nothing was sampled in this range' });
-        const input = h('input', { class: 'wide', value: getState('fn'), placeholder: 'SSL_* or match_rules', 'aria-label': 'function' });
-        ctx.root.append(h('form', { class: 'bar panel', onsubmit: (event) => {
-            event.preventDefault();
-            this.findFunction(input.value);
-        } }, h('label', {}, 'Which services spend time in'), input, h('button', {}, 'Find')), this.functions, this.found);
     }
 
     ask(path, parameters = {}) {
@@ -129,17 +121,15 @@ class History {
             await this.drawStrip();
             this.graph.mark();
             this.showGraph();
-            if (getState('fn')) this.findFunction(getState('fn'));
         });
     }
 
     drawServices(services) {
-        const sorted = [...services].sort((a, b) => number(b.onCpuNs) - number(a.onCpuNs)), rest = services.length - MAX_ROWS;
-        const row = (one) => [button(one.name, () => this.update({ sv: one.name }), { class: 'name' }), formatSeconds(number(one.onCpuNs) / 1e9),
-            one.events.map((event) => RECORDED[event]?.[0] ?? event).join(', '), one.hosts, one.processes];
-        this.services.replaceChildren(...(this.state.what.service || services.length < 2 ? [] : [
-            listTable(['Service', 'CPU time', 'Recorded', 'Hosts', 'Processes'], sorted.slice(0, MAX_ROWS).map(row)),
-            rest > 0 ? h('p', { class: 'muted' }, `${rest} more are in the list above`) : '']));
+        const sorted = [...services].sort((a, b) => number(b.onCpuNs) - number(a.onCpuNs)), isShown = !this.state.what.service && services.length > 1;
+        const row = (one) => h('tr', {}, h('td', {}, button(one.name, () => this.update({ sv: one.name }), { class: 'name' })),
+            [formatSeconds(number(one.onCpuNs) / 1e9), one.hosts, one.processes].map((text) => h('td', { class: 'number' }, text)));
+        this.services.replaceChildren(isShown ? h('table', { class: 'list' }, h('tr', {}, ['Service', 'CPU time', 'Hosts', 'Processes'].map((text) => h('th', {}, text))),
+            sorted.slice(0, MAX_ROWS).map(row)) : '');
     }
 
     async drawControls(services) {
@@ -215,26 +205,11 @@ class History {
         if (isLong && !this.graph.chosen()[0]) this.graph.clear(message('hint', 'Choose a range in the strip for its graph. ', all));
         else this.graph.show(`${what.service || 'all services'}, ${text}`, [from, until], !divisor);
     }
-
-    findFunction(name) {
-        const { event, selector } = this.state.what;
-        setState({ fn: name });
-        this.found.replaceChildren();
-        if (name) attempt(this.functions, this.ctx.signal, async () => {
-            const { services, unit, omitted } = await this.ask('function', { function: name, event, selector, limit: MAX_ROWS });
-            const cell = (value, whole) => `${formatValue(number(value), unit)}, ${percent(number(value), number(whole))}`;
-            const row = (one) => [button(one.service, () => this.update({ sv: one.service }), { class: 'name' }), cell(one.self, one.serviceTotal), cell(one.total, one.serviceTotal)];
-            this.found.replaceChildren(services.length ? listTable(['Service', 'In the function itself', 'With all that it calls'], services.map(row))
-                : message('hint', 'no service has it on a stack in this range; * stands for any characters'),
-                number(omitted) ? h('p', { class: 'muted' }, `${omitted} more services`) : '');
-        });
-    }
 }
 
 export const historyView = {
     name: 'history',
     title: 'History',
-    needsTarget: false,
     async open(ctx) {
         const info = await getJson('/v1/history/info', { signal: ctx.signal }).catch((problem) => (problem.status === 501 ? null : Promise.reject(problem)));
         if (!info) return ctx.root.append(message('hint', 'History is off. Turn it on with `sonded --history`, or for one program with `sonde run --history -- COMMAND`. Then it is here.'));

@@ -154,6 +154,7 @@ class Live {
     }
 
     onLine(line) {
+        if (line.code) this.end ||= line.message;
         if (line.code) return;
         if (line.last) this.end = line.endReason;
         if (this.windows.add(line)) this.schedule();
@@ -197,7 +198,7 @@ class Live {
             if (signal.aborted) return;
             if (!this.windows.isNew) wait = 1;
             if (FINAL_STATUS.includes(problem?.status)) return this.place.replaceChildren(message('error', problem.message, ' ', button('Try again', () => this.restart())));
-            const why = problem ? `${problem.message}.` : STREAM_ENDS[this.end] ?? `The stream ended${this.end && `: ${this.end}`}.`;
+            const why = problem ? `${problem.message}.` : STREAM_ENDS[this.end] ?? (this.end ? `The stream ended: ${this.end}.` : 'The connection to the gateway broke off.');
             this.place.replaceChildren(message('error', `${why} What was received stays. Connecting again, next try in ${wait} s.`));
             await sleep(wait * 1000);
         }
@@ -210,7 +211,7 @@ export const liveView = {
     needsTarget: true,
     async open(ctx) {
         const live = new Live(ctx);
-        if (isOffline()) live.viewer.show(await loadProfile('/offline/live.pb'), { base: await loadProfile('/offline/live-base.pb').catch(() => null), title: ctx.target });
+        if (isOffline()) live.viewer.show(await loadProfile('/offline/live.pb'), { base: await loadProfile('/offline/live-base.pb').catch(() => null), title: window.SONDE_OFFLINE.title });
         else live.restart();
         return () => live.close();
     },

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first page: what can be profiled, sorted by CPU time, with the CPU use of the last minutes, and what Sonde can do here. What is
 // off is shown off, with the line that turns it on.
-import { getJson, status } from './api.js';
-import { button, choice, fitCanvas, formatSeconds, formatTime, formatValue, h, message, number, percent, sentence, themeColours } from './dom.js';
+import { getJson } from './api.js';
+import { button, fitCanvas, formatSeconds, formatTime, formatValue, h, message, number, percent, sentence, themeColours } from './dom.js';
 import { repeat } from './load.js';
 import { getState, linkTo, setState } from './state.js';
 
 const TARGETS_MS = 2000, PANELS_TURNS = 15, SPARK_S = 300, ROWS_SHOWN = 40, HEAPS_SHOWN = 8;
-const ORDERS = { time: (a, b) => b.cpu - a.cpu, now: (a, b) => b.now - a.now || b.cpu - a.cpu, name: (a, b) => a.name.localeCompare(b.name) };
 
 // The prefix of a target's paths, as in gateway/reply/target_path.c: its name, or its pid if the name is not unique.
 function targetPath(target, targets) {
@@ -37,11 +36,7 @@ class TargetTable {
         this.filter.value = getState('filter');
         this.body = h('tbody');
         this.more = h('p');
-        const order = choice('sort by', [['time', 'CPU time'], ['now', 'CPU now'], ['name', 'Name']], getState('order', 'time'), (key) => {
-            setState({ order: key });
-            this.draw();
-        });
-        this.element = h('div', {}, h('div', { class: 'bar' }, this.filter, order), h('table', { class: 'list' }, h('thead', {}, h('tr', {},
+        this.element = h('div', {}, h('div', { class: 'bar' }, this.filter), h('table', { class: 'list' }, h('thead', {}, h('tr', {},
             ['Process', 'CPU', 'CPU time'].map((text) => h('th', {}, text)))), this.body), this.more);
     }
 
@@ -68,7 +63,7 @@ class TargetTable {
         const found = this.targets.filter(({ name, pid, user, container }) => {
             const text = `${name} ${pid} ${user} ${container}`.toLowerCase();
             return words.every((word) => text.includes(word));
-        }).sort((a, b) => (a.unattached ?? false) - (b.unattached ?? false) || (ORDERS[getState('order')] ?? ORDERS.time)(a, b));
+        }).sort((a, b) => (a.unattached ?? false) - (b.unattached ?? false) || b.cpu - a.cpu);
         const rows = [this.row({ name: '@all', uuid: '@all' }, '/t/@all/', ['every process of this machine together']), ...found.slice(0, this.limit).map((target) =>
             this.row(target, targetPath(target, this.targets), [!target.unattached && tag('attached'), !target.unattached && this.past.has(target.name) && tag('recorded'),
                 [`pid ${target.pid}`, target.user || `uid ${target.uid}`, target.container && `container ${target.container.slice(0, 12)}`].filter(Boolean).join(' · ')]))];
@@ -120,23 +115,16 @@ async function heapFeature(path) {
     return item;
 }
 
-async function speedscopeFeature() {
-    const isOn = await status('/speedscope/') === 200;
-    return feature(isOn, 'Speedscope', isOn ? 'the menu Export opens profiles in it' : 'its files are not installed');
-}
-
 function footText(info) {
-    const up = Date.now() / 1000 - number(info.startUnixNs) / 1e9, cpu = number(info.cpuNs) / 1e9;
-    const dropped = (info.dropsTotal ?? []).reduce((sum, drop) => sum + number(drop.count), 0);
-    return `Sonde ${info.version} on ${info.host}, up ${formatSeconds(up)} · ${formatValue(number(info.samplesTotal), 'samples')}, ${formatValue(dropped)} dropped · `
-        + `the service uses ${percent(cpu, up)} of a CPU and ${formatValue(number(info.residentBytes), 'bytes')}`;
+    const up = Date.now() / 1000 - number(info.startUnixNs) / 1e9;
+    return `Sonde ${info.version} on ${info.host}, up ${formatSeconds(up)}; the service uses ${percent(number(info.cpuNs) / 1e9, up)} of a CPU and ${formatValue(number(info.residentBytes), 'bytes')}`;
 }
 
 async function drawPanels(table, features, recent, foot) {
     const heaps = table.targets.filter((target) => !target.unattached).slice(0, HEAPS_SHOWN).map((target) => targetPath(target, table.targets));
     const off = (name, command) => (problem) => feature(false, name, problem.message, command);
     const [info, { captures = [] }, ...items] = await Promise.all([getJson('/v1/info'), getJson('/v1/captures'), historyFeature(table).catch(off('History', 'sonded --history')),
-        ...heaps.map((path) => heapFeature(path).catch(off('Heap'))), speedscopeFeature()]);
+        ...heaps.map((path) => heapFeature(path).catch(off('Heap')))]);
     features.replaceChildren(...items, ...(info.rights ?? []).map((right) => feature(right.isGranted, right.name, [right.lost, right.reason].filter(Boolean).join(': '), right.command)));
     recent.replaceChildren(...captures.slice(0, 5).map((one) => h('li', {}, h('a', { href: linkTo('captures', { id: one.id }) }, `${one.id}: ${one.kind} of ${one.target}`),
         h('span', { class: 'muted' }, ` ${formatTime(number(one.startUnixNs) / 1e9)} ${one.note}`))), captures.length ? '' : 'none yet');
@@ -146,7 +134,6 @@ async function drawPanels(table, features, recent, foot) {
 export const startView = {
     name: 'start',
     title: 'Targets',
-    needsTarget: false,
     async open({ root, signal }) {
         const errors = h('div'), table = new TargetTable(), features = h('ul', { class: 'features' }), recent = h('ul'), foot = h('p', { class: 'muted' });
         const panel = (title, list) => h('section', { class: 'panel' }, h('h2', {}, title), list);

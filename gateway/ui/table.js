@@ -17,7 +17,6 @@ function tableColumns(tree, unit, isDiff) {
     }
     const points = (value) => `${value > 0 ? '▲ +' : value < 0 ? '▼ −' : ''}${percent(Math.abs(value), 1)}`;
     return [['size', 'Change', 'size of the change of the total share', (r) => Math.abs(change(r.total, r.baseTotal)), (r) => points(change(r.total, r.baseTotal))],
-        ['selfchange', 'Self change', 'change of the share of the function itself', (r) => change(r.self, r.baseSelf), (r) => points(change(r.self, r.baseSelf))],
         ['absolute', 'Absolute', 'change of the total value', (r) => r.total - r.baseTotal, (r) => formatChange(r.total - r.baseTotal, unit)],
         ['before', 'Base', 'total in the base', (r) => r.baseTotal, (r) => part(r.baseTotal, before)],
         ['now', 'New', 'total in the new profile', (r) => r.total, (r) => (r.total ? part(r.total, whole) : r.baseTotal ? 'gone' : '0'),]];

@@ -3,7 +3,7 @@
 // threads are as fast as ten.
 import { getJson } from './api.js';
 import { button, choice, formatTime, formatValue, h, message, number } from './dom.js';
-import { attempt, sleep } from './load.js';
+import { attempt } from './load.js';
 import { KIND, Profile } from './profile.js';
 import { getState, setState } from './state.js';
 import { createViewer } from './viewer.js';
@@ -69,7 +69,7 @@ export const threadsView = {
     async open({ root, signal, prefix, target }) {
         const errors = h('div'), list = h('div'), graph = h('div'), summary = h('p', { class: 'muted', role: 'status' }), opened = new Set();
         const viewer = createViewer(graph, { empty: 'no threads', name: `${target}-threads` });
-        let answer = null, groups = [], limit = GROUPS_SHOWN, turn = 0;
+        let answer = null, groups = [], limit = GROUPS_SHOWN;
         const draw = () => {
             const isGraph = getState('as') === 'graph', words = filter.value.toLowerCase().split(' ').filter(Boolean);
             const found = groups.filter((group) => words.every((word) => group.text.includes(word))), count = found.reduce((sum, group) => sum + group.threads.length, 0);
@@ -93,10 +93,7 @@ export const threadsView = {
         root.append(h('div', { class: 'bar' }, choice('show as', [['list', 'Stacks'], ['graph', 'Flame graph']], getState('as', 'list'), (as) => {
             setState({ as }, true);
             if (answer) draw();
-        }), filter, button('Refresh', refresh), choice('refresh', [[0, 'by hand'], [2, 'every 2 s'], [10, 'every 10 s']], 0, async (every) => {
-            const mine = ++turn;
-            for (; every && mine === turn && !signal.aborted; await sleep(1000 * every)) if (!document.hidden) await refresh();
-        })), errors, summary, list, graph);
+        }), filter, button('Refresh', refresh)), errors, summary, list, graph);
         await refresh();
         return () => viewer.destroy();
     },

@@ -307,7 +307,6 @@ class Viewer {
         const source = fn.file && `${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}`, stack = () => pathTo(t, n).map((one) => nodeName(t, one)).join('\n');
         const items = [{ text: 'Zoom to this frame', run: () => this.flame.zoom(n) }, { text: 'Callers and callees', run: () => this.openSandwich(t.fn[n]) },
             { text: 'Focus on stacks through it', run: () => this.focus(n) }, { text: 'Hide this function', run: () => this.hide(n) },
-            { text: 'Search for it', run: () => { this.box.value = fn.name; this.search(exactly(fn.name)); } },
             { text: 'Copy name', run: () => copyText(fn.name, 'name') }, { text: 'Copy stack', run: () => copyText(stack(), 'stack') }];
         if (source) items.push({ text: `Copy source line ${source.slice(source.lastIndexOf('/') + 1)}`, run: () => copyText(source, 'source line') });
         showMenu(items, x ?? box.left + 40, y ?? box.top + 40);
