@@ -9,7 +9,7 @@ import { compress, encode } from './pprof.js';
 import { join } from './profile.js';
 import { viewName } from './state.js';
 
-const RENDERED = { svg: ['SVG', '.svg'], speedscope: ['speedscope', '.speedscope.json'], firefox: ['Firefox Profiler', '.firefox.json'], md: ['Markdown', '.md'],
+const RENDERED = { flamegraph: ['SVG', '.svg'], speedscope: ['speedscope', '.speedscope.json'], firefox: ['Firefox Profiler', '.firefox.json'], md: ['Markdown', '.md'],
     collapsed: ['collapsed stacks', '.collapsed'], top: ['table', '.txt'] };
 const POLICY = 'default-src \'none\'; script-src \'unsafe-inline\'; style-src \'unsafe-inline\'; img-src data:';
 
