@@ -69,6 +69,7 @@ static const char *const names[] = {
     "service-key",
     "socket",
     "source",
+    "speedscope",
     "store",
     "symbols",
     "target",

@@ -36,17 +36,18 @@ install_packages() {
     $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# Installs npm packages outside the source tree: two for the test of the Node client, and Firefox Profiler's own reader of
-# profiles, which wants a newer Node than Debian's in package.json, but runs with it. Without npm or a registry these tests
-# are skipped.
+# Installs npm packages outside the source tree: two for the test of the Node client, speedscope's released files, and Firefox
+# Profiler's own reader of profiles, which wants a newer Node than Debian's in package.json, but runs with it. Without npm or a
+# registry these tests are skipped.
 install_node_modules() {
     local folder="${XDG_CACHE_HOME:-$HOME/.cache}/sonde/node"
-    [ -d "$folder/node_modules/@grpc/proto-loader" ] && [ -d "$folder/node_modules/@firefox-devtools/profiler-cli" ] && return
+    [ -d "$folder/node_modules/@grpc/proto-loader" ] && [ -d "$folder/node_modules/@firefox-devtools/profiler-cli" ] &&
+        [ -d "$folder/node_modules/speedscope" ] && return
     command -v npm >/dev/null || return 0
     mkdir -p "$folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" \
-        @grpc/grpc-js@1 @grpc/proto-loader@0.8 @firefox-devtools/profiler-cli@0.10 >&2 ||
-        echo "npm could not install packages for tests: node_test and firefox_test will be skipped" >&2
+        @grpc/grpc-js@1 @grpc/proto-loader@0.8 @firefox-devtools/profiler-cli@0.10 speedscope@1.25 >&2 ||
+        echo "npm could not install packages for tests: node_test, firefox_test and speedscope_test will be skipped" >&2
 }
 
 wanted=("${build_packages[@]}")

@@ -61,6 +61,13 @@ static bool is_own_user(const struct request_context *context) {
     return http_request_uid(context->request, &uid) && (uid == 0 || uid == geteuid());
 }
 
+/* What is the same for everybody and says nothing about this machine. */
+static bool is_public(const struct request_context *context) {
+    unsigned flags = context->route ? context->route->flags : 0;
+    return (flags & ROUTE_PUBLIC) ||
+           ((flags & ROUTE_PUBLIC_HTML) && negotiate_wants_html(&context->headers));
+}
+
 static bool is_admitted(const struct request_context *context, enum http_trust trust) {
     const struct gateway *gateway = context->gateway;
     return trust == HTTP_CERTIFIED || gateway->insecure || has_token(context) ||
@@ -80,7 +87,7 @@ static void limit_user(struct request_context *context, enum http_trust trust) {
 static bool check_access(struct request_context *context) {
     enum http_trust trust = http_request_trust(context->request);
     limit_user(context, trust);
-    if (is_admitted(context, trust))
+    if (is_public(context) || is_admitted(context, trust))
         return true;
     if (trust == HTTP_CERT_REFUSED)
         reply_status(context->request, context->family, 403, "PERMISSION_DENIED",

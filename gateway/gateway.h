@@ -13,13 +13,14 @@
 #include "gateway/request/path.h"
 #include "gateway/request/query.h"
 
+struct asset_folder;
 struct client;
 struct sonde_format_info;
 
 struct gateway {
     struct http_server *server;
     struct client *client, *history; /* the same unless --history names another service */
-    const struct route *routes;      /* for the index page */
+    const struct route *routes;      /* for the list of links */
     size_t route_count;
     const char *default_target;    /* --target; NULL = none */
     struct token_file *tokens;     /* one of which strangers must send; NULL = none configured */
@@ -29,9 +30,10 @@ struct gateway {
     const char *const *host_names; /* allowed in a Host header, besides loopback's names */
     size_t host_name_count;
     bool redact_arguments;
-    char svg_policy[512]; /* Content-Security-Policy of pictures */
-    uint32_t relays;      /* running */
-    uint32_t grace_s;     /* for running requests after SIGTERM */
+    const struct asset_folder *speedscope; /* NULL = not installed */
+    char svg_policy[512];                  /* Content-Security-Policy of pictures */
+    uint32_t relays;                       /* running */
+    uint32_t grace_s;                      /* for running requests after SIGTERM */
 };
 
 /* Decides the shape of an error's body. */
@@ -48,15 +50,17 @@ enum family {
 enum { METHOD_GET = 1, METHOD_POST = 2, METHOD_PUT = 4 };
 
 enum {
-    ROUTE_CHANGES_STATE = 1, /* needs the scope control; refused to pages of other sites */
-    ROUTE_LARGE_BODY = 2,    /* up to HTTP_MAX_BODY instead of SMALL_BODY */
-    ROUTE_SLASH = 4,         /* also matches with one more slash at the end */
-    ROUTE_NO_TARGET = 8,     /* ignores which target the request names */
-    ROUTE_GET_READS = 16,    /* with ROUTE_CHANGES_STATE: GET and HEAD change nothing */
-    ROUTE_TAIL = 32,         /* the handler reads what matches the path's {...} */
-    ROUTE_SCOPE_READ = 64,   /* with ROUTE_CHANGES_STATE: the scope read is enough */
-    ROUTE_WORKS = 128,       /* costs the target something; refused to pages of other sites */
-    ROUTE_MANY = 256,        /* several processes can be its target: /t/@all */
+    ROUTE_CHANGES_STATE = 1,  /* needs the scope control; refused to pages of other sites */
+    ROUTE_LARGE_BODY = 2,     /* up to HTTP_MAX_BODY instead of SMALL_BODY */
+    ROUTE_SLASH = 4,          /* also matches with one more slash at the end */
+    ROUTE_NO_TARGET = 8,      /* ignores which target the request names */
+    ROUTE_GET_READS = 16,     /* with ROUTE_CHANGES_STATE: GET and HEAD change nothing */
+    ROUTE_TAIL = 32,          /* the handler reads what matches the path's {...} */
+    ROUTE_SCOPE_READ = 64,    /* with ROUTE_CHANGES_STATE: the scope read is enough */
+    ROUTE_WORKS = 128,        /* costs the target something; refused to pages of other sites */
+    ROUTE_MANY = 256,         /* several processes can be its target: /t/@all */
+    ROUTE_PUBLIC = 512,       /* static: needs neither a token nor a known user */
+    ROUTE_PUBLIC_HTML = 1024, /* the same for clients that want HTML */
 };
 
 #define SMALL_BODY (1u << 20)
@@ -71,7 +75,7 @@ struct route {
     void (*handle)(const struct request_context *context);
     const void *setup;      /* defaults of this path, for the handler; often a profile_setup */
     const char *parameters; /* "seconds frequency output", without the target's */
-    const char *link;       /* example query for the index page; NULL = not on the page */
+    const char *link;       /* example query for the list of links; NULL = not on the list */
     const char *summary;
 };
 

@@ -62,7 +62,6 @@ void handle_history_label(const struct request_context *context);
 void handle_history_info(const struct request_context *context);
 /* index.c */
 void handle_index(const struct request_context *context);
-void handle_style(const struct request_context *context);
 void handle_openapi(const struct request_context *context);
 /* iox_allocs.c */
 void handle_allocs(const struct request_context *context); /* delta_heap if setup->seconds is 0 */
@@ -76,6 +75,10 @@ void handle_julia_allocs(const struct request_context *context);
 void handle_julia_allocs_start(const struct request_context *context);
 void handle_julia_allocs_stop(const struct request_context *context);
 void handle_heap_snapshot(const struct request_context *context);
+/* page.c */
+void handle_page(const struct request_context *context);
+void handle_ui_file(const struct request_context *context);
+void handle_speedscope(const struct request_context *context);
 /* pprof_cmdline.c */
 void handle_cmdline(const struct request_context *context);
 /* pprof_cpu.c */
@@ -106,9 +109,13 @@ void handle_info(const struct request_context *context);
 void handle_targets(const struct request_context *context);
 /* v1_live.c */
 void handle_cpu_live(const struct request_context *context);
+/* v1_render.c */
+void handle_v1_render(const struct request_context *context);
 /* v1_saved_capture.c */
 void handle_v1_capture(const struct request_context *context);
 void handle_v1_capture_timeline(const struct request_context *context);
 void handle_v1_diff(const struct request_context *context);
+/* v1_threads.c */
+void handle_v1_threads(const struct request_context *context);
 
 #endif

@@ -6,6 +6,7 @@
 #include "gateway/gateway.h"
 #include "gateway/reply/svg_policy.h"
 #include "gateway/routes.h"
+#include "gateway/ui/asset_folder.h"
 
 #include "api/container_of.h"
 #include "api/options.h"
@@ -20,6 +21,7 @@
 #include "api/settings_reload.h"
 #include "clients/c/client.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@
 struct settings {
     struct sonde_option_list listen, tls_names, host_names;
     const char *service, *history, *service_ca, *service_cert, *service_key, *target, *token_file;
-    const char *loopback, *tls_cert, *tls_key, *tls_client_ca;
+    const char *speedscope, *loopback, *tls_cert, *tls_key, *tls_client_ca;
     bool insecure, http2, quiet, redact;
     uint64_t grace_s, max_connections;
 };
@@ -76,6 +78,8 @@ static const struct sonde_option table[] = {
            "client certificate for these services (PEM)"),
     OPTION("service-key", 0, "FILE", "SONDE_SERVICE_KEY", TEXT, service_key, 0, 0,
            "private key of the client certificate (PEM)"),
+    OPTION("speedscope", 0, "DIR", "SONDE_SPEEDSCOPE", TEXT, speedscope, 0, 0,
+           "folder with speedscope's release (default: share/sonde/speedscope beside bin)"),
     OPTION("redact-arguments", 0, NULL, "SONDE_REDACT_ARGUMENTS", FLAG, redact, 0, 0,
            "hide the arguments of command lines"),
     OPTION("quiet", 'q', NULL, "SONDE_GATEWAY_QUIET", FLAG, quiet, 0, 0,
@@ -302,6 +306,38 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
     return err;
 }
 
+/* PREFIX/share/sonde/speedscope of PREFIX/bin/sonde-gateway; "" if that is unknown. */
+static const char *default_speedscope(char path[PATH_MAX + 32]) {
+    ssize_t len = readlink("/proc/self/exe", path, PATH_MAX);
+    path[len > 0 ? len : 0] = 0;
+    for (int i = 0; i < 2; i++) {
+        char *slash = strrchr(path, '/');
+        if (!slash)
+            return "";
+        *slash = 0;
+    }
+    return strcat(path, "/share/sonde/speedscope");
+}
+
+/* A folder that was named must be good. The default one may be missing, and if it is broken the
+ * gateway goes on without. */
+static sonde_err read_speedscope(const struct settings *settings, struct gateway *gateway,
+                                 struct sonde_diag *diag) {
+    static struct asset_folder folder;
+    static char path[PATH_MAX + 32];
+    struct sonde_diag detail = {0};
+    const char *wanted = settings->speedscope ? settings->speedscope : default_speedscope(path);
+    sonde_err err = asset_folder_read(wanted, &folder, &detail);
+    if (!err)
+        gateway->speedscope = &folder;
+    else if (settings->speedscope)
+        return sonde_fail(diag, err, "--speedscope: %.200s", sonde_diag_text(&detail, err));
+    else if (err != SONDE_NOT_FOUND)
+        fprintf(stderr, "sonde-gateway: serving without speedscope: %s\n",
+                sonde_diag_text(&detail, err));
+    return SONDE_OK;
+}
+
 int main(int argc, char **argv) {
     static struct gateway gateway; /* the signal thread may use it until the process exits */
     struct sonde_diag diag = {0};
@@ -325,6 +361,8 @@ int main(int argc, char **argv) {
                          "--loopback %.64s: expected own or everybody", settings.loopback);
     if (!err && settings.token_file)
         err = token_file_create(settings.token_file, 1, report, &gateway.tokens, &diag);
+    if (!err)
+        err = read_speedscope(&settings, &gateway, &diag);
     if (!err) {
         gateway.default_target = settings.target;
         gateway.insecure = settings.insecure;

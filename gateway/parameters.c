@@ -36,7 +36,10 @@ static const struct {
     {"new_capture", "new"},
     {"range_from", "from"},
     {"range_until", "until"},
+    {"only_function", "function"},
+    {"render_output", "output"},
     {"sample_interval", "interval"},
+    {"ui_file", NULL},
 };
 
 static const char *name_of(const char *word) {

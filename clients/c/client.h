@@ -91,8 +91,8 @@ extern const struct client_method client_get_info, client_list_targets, client_w
     client_heap_deactivate, client_heap_reset, client_heap_snapshot, client_list_heap_dumps,
     client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_capture_allocs,
     client_start_allocs, client_stop_allocs, client_list_captures, client_get_capture,
-    client_get_capture_timeline, client_diff_captures, client_get_backtraces, client_check_unwind,
-    client_collect; /* sends requests, which are independent of the answers */
+    client_get_capture_timeline, client_diff_captures, client_render_profile, client_get_backtraces,
+    client_check_unwind, client_collect; /* sends requests, which are independent of the answers */
 /* History; Write sends requests. */
 extern const struct client_method client_write, client_query_profile, client_query_tree,
     client_query_diff, client_query_series, client_query_top, client_query_function,

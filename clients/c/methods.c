@@ -52,6 +52,7 @@ METHOD(get_capture, "GetCapture", get_capture_request, capture_event, true);
 METHOD(get_capture_timeline, "GetCaptureTimeline", get_capture_timeline_request, capture_timeline,
        false);
 METHOD(diff_captures, "DiffCaptures", diff_captures_request, capture_event, true);
+METHOD(render_profile, "RenderProfile", render_profile_request, capture_event, true);
 SENDING(collect, "Collect", collect_request, collect_response, true);
 
 ROW(write, "/sonde.v1.History/Write", write_request, write_response, true, true);
@@ -106,6 +107,7 @@ const struct client_method *const client_methods[] = {
     &client_get_capture,
     &client_get_capture_timeline,
     &client_diff_captures,
+    &client_render_profile,
     &client_get_backtraces,
     &client_check_unwind,
     &client_collect,

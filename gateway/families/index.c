@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The index page, its style sheet and the OpenAPI description. The page asks the service for the
- * targets, the state of heap profiling if only one target fits, and the saved captures. It leaves
- * out the last two if they do not come. */
+ * The list of links and the OpenAPI description. The list asks the service for the targets, the
+ * state of heap profiling if only one target fits, and the saved captures. It leaves out the last
+ * two if they do not come. */
 #include "gateway/families/index_page.h"
 #include "gateway/handlers.h"
 #include "gateway/openapi.h"
@@ -14,7 +14,7 @@
 
 #define DEADLINE_MS       5000
 #define EXTRA_DEADLINE_MS 1000
-#define PAGE_POLICY                                                       \
+#define LIST_POLICY                                                       \
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action " \
     "'none'; frame-ancestors 'none'"
 
@@ -31,7 +31,7 @@ static void answer(struct index *index) {
     index_page_write(&index->page, &out);
     struct http_answer answer = {.status = 200,
                                  .content_type = html ? REPLY_HTML : REPLY_TEXT,
-                                 .content_security_policy = html ? PAGE_POLICY : NULL,
+                                 .content_security_policy = html ? LIST_POLICY : NULL,
                                  .headers = {{"vary", "Accept"}},
                                  .header_count = 1};
     http_answer(relay_take_request(&index->relay), &answer, sonde_buf_slice(&out));
@@ -147,14 +147,6 @@ void handle_index(const struct request_context *context) {
     set_prefix(index, context);
     request.include_unattached = index->named;
     relay_call(&index->relay, &client_list_targets, &request.base, DEADLINE_MS);
-}
-
-void handle_style(const struct request_context *context) {
-    static const char style[] =
-        "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}\n"
-        "dt{font-family:ui-monospace,monospace}\ndd{margin:0 0 .8rem 1.5rem}\n"
-        "@media(prefers-color-scheme:dark){body{background:#16181c;color:#dde}a{color:#8bf}}\n";
-    reply_bytes(context->request, "text/css; charset=utf-8", sonde_slice_of(style));
 }
 
 void handle_openapi(const struct request_context *context) {

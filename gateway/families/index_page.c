@@ -81,7 +81,7 @@ void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTarget
         sonde_buf_puts(out, page->html ? "<li><a href=\"" : "  ");
         target_path_append(out, list, target);
         if (page->html) {
-            sonde_buf_puts(out, "/\">");
+            sonde_buf_puts(out, "/debug/pprof/\">");
             append_html(out, target->name);
             sonde_buf_printf(out, "</a> pid %d", target->pid);
             append_advice(page, target->advice, out);
@@ -97,12 +97,13 @@ void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTarget
 
 /* What needs no preparation. */
 static void append_unattached(const struct index_page *page, struct sonde_buf *out) {
-    sonde_buf_puts(out, page->html
-                            ? "<li><a href=\"/t/@all/\">@all</a> every process together</li>\n"
-                              "<li>any other process by its pid, /t/&lt;pid&gt;: <a "
-                              "href=\"/v1/targets?all=true\">list</a></li>\n"
-                            : "  /t/@all every process together\n"
-                              "  /t/<pid> any other process; /v1/targets?all=true lists them\n");
+    sonde_buf_puts(
+        out, page->html
+                 ? "<li><a href=\"/t/@all/debug/pprof/\">@all</a> every process together</li>\n"
+                   "<li>any other process by its pid, /t/&lt;pid&gt;: <a "
+                   "href=\"/v1/targets?all=true\">list</a></li>\n"
+                 : "  /t/@all every process together\n"
+                   "  /t/<pid> any other process; /v1/targets?all=true lists them\n");
 }
 
 void index_page_add_heap(struct index_page *page, const Sonde__V1__HeapState *state) {
@@ -202,10 +203,15 @@ static void append_chapters(const struct index_page *page, struct sonde_buf *out
 }
 
 static void append_page(const struct index_page *page, struct sonde_buf *out) {
-    sonde_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                        "<meta name=\"viewport\" content=\"width=device-width\">"
-                        "<title>Sonde</title><link rel=\"stylesheet\" href=\"/style.css\"></head>\n"
-                        "<body><h1>Sonde</h1>\n<h2>Targets</h2>\n<ul>\n");
+    sonde_buf_puts(out,
+                   "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                   "<meta name=\"viewport\" content=\"width=device-width\">"
+                   "<title>Sonde</title><link rel=\"stylesheet\" href=\"/ui/list.css\"></head>\n"
+                   "<body><h1>Sonde</h1>\n");
+    sonde_buf_printf(out,
+                     "<p><a href=\"%s/\">The page</a> shows flame graphs, live samples and "
+                     "history.</p>\n<h2>Targets</h2>\n<ul>\n",
+                     page->prefix);
     sonde_buf_append(out, page->targets.data, page->targets.len);
     append_unattached(page, out);
     sonde_buf_puts(out, "</ul>\n");

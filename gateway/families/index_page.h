@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of the index page: HTML for browsers, plain text for other clients. It lists the route
- * table's rows. The only part of a request in it is the target's prefix, encoded again, so that
- * links lead to the same target. Names of targets are hostile and escaped. In the loop only. */
+ * The text of the list of links: HTML for browsers, plain text for other clients. It lists the
+ * route table's rows. The only part of a request in it is the target's prefix, encoded again, so
+ * that links lead to the same target. Names of targets are hostile and escaped. In the loop only.
+ */
 #ifndef SONDE_GATEWAY_FAMILIES_INDEX_PAGE_H
 #define SONDE_GATEWAY_FAMILIES_INDEX_PAGE_H
 

@@ -2,7 +2,8 @@
  *
  * /v1/info and /v1/targets: messages of the service as JSON. A client of /v1/targets that accepts
  * application/x-ndjson gets the attached targets and then every change, one line each. With
- * ?all=true the list has processes without the guest, too; their changes are not watched. */
+ * ?all=true the list has processes without the guest, too; their changes are not watched. With
+ * ?advice=true it says what would name the functions of a process. */
 #include "gateway/handlers.h"
 #include "gateway/reply/json_lines.h"
 #include "gateway/reply/reply.h"
@@ -34,26 +35,34 @@ static void watch_targets(const struct request_context *context) {
     }
 }
 
-static void list_targets(const struct request_context *context, bool all) {
+static void list_targets(const struct request_context *context, bool all, bool advice) {
     static const struct relay_events events = {.on_message = relay_answer_json};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     request.include_unattached = all;
+    request.include_advice = advice;
     relay_call(relay_create(context, sizeof(struct relay), &events), &client_list_targets,
-               &request.base, all ? LONG_DEADLINE_MS : DEADLINE_MS);
+               &request.base, all || advice ? LONG_DEADLINE_MS : DEADLINE_MS);
 }
 
 void handle_targets(const struct request_context *context) {
     struct sonde_diag diag = {0};
-    bool all = false, watches = negotiate_names_type(context->headers.accept, LINES_TYPE);
+    bool all = false, advice = false,
+         watches = negotiate_names_type(context->headers.accept, LINES_TYPE);
     sonde_err err = query_flag(&context->query, "all", &all, &diag);
+    if (!err)
+        err = query_flag(&context->query, "advice", &advice, &diag);
     if (!err && all && watches)
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT,
                          "all: only changes of attached processes can be watched: leave out all, "
                          "or do not accept application/x-ndjson");
+    if (!err && advice && watches)
+        err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT,
+                         "advice: changes come without it: leave out advice, or do not accept "
+                         "application/x-ndjson");
     if (err)
         reply_error(context->request, context->family, err, &diag);
     else if (watches)
         watch_targets(context);
     else
-        list_targets(context, all);
+        list_targets(context, all, advice);
 }

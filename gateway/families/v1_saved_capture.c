@@ -11,8 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEADLINE_MS 60000
-#define MAX_SECONDS 4000000u /* of a time in a capture; its milliseconds fit into 32 bits */
+#define DEADLINE_MS  60000
+#define MAX_FUNCTION 1024
+#define MAX_SECONDS  4000000u /* of a time in a capture; its milliseconds fit into 32 bits */
 
 /* Without an extension the format is negotiated as on /debug/pprof/profile. */
 static const struct profile_setup plain = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, PROFILE_NEGOTIATES,
@@ -131,9 +132,23 @@ void handle_v1_capture(const struct request_context *asked) {
 
 /* ---- Its timeline ---- */
 
+static sonde_err read_function(const struct query *query, char function[MAX_FUNCTION + 1],
+                               struct sonde_diag *diag) {
+    struct sonde_slice name = {0};
+    if (query_get(query, "function", &name) &&
+        (name.len == 0 || name.len > MAX_FUNCTION || memchr(name.data, 0, name.len)))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "function: a name of 1 to %d bytes; * stands for any characters",
+                          MAX_FUNCTION);
+    if (name.len)
+        memcpy(function, name.data, name.len);
+    function[name.len] = 0;
+    return SONDE_OK;
+}
+
 static sonde_err read_timeline(const struct request_context *context,
                                Sonde__V1__GetCaptureTimelineRequest *request,
-                               struct sonde_diag *diag) {
+                               char function[MAX_FUNCTION + 1], struct sonde_diag *diag) {
     char quoted[QUERY_QUOTED_SIZE];
     uint64_t bin_ms = 0;
     const struct sonde_format_info *extension;
@@ -147,7 +162,10 @@ static sonde_err read_timeline(const struct request_context *context,
         err = read_time(&context->query, "until", &request->until_ms, diag);
     if (!err)
         err = query_whole(&context->query, "bin_ms", 20, MAX_SECONDS * 1000, &bin_ms, diag);
+    if (!err)
+        err = read_function(&context->query, function, diag);
     request->bin_ms = (uint32_t)bin_ms;
+    request->function = function;
     return err;
 }
 
@@ -155,7 +173,8 @@ void handle_v1_capture_timeline(const struct request_context *context) {
     static const struct relay_events events = {.on_message = relay_answer_json};
     Sonde__V1__GetCaptureTimelineRequest request = SONDE__V1__GET_CAPTURE_TIMELINE_REQUEST__INIT;
     struct sonde_diag diag = {0};
-    sonde_err err = read_timeline(context, &request, &diag);
+    char function[MAX_FUNCTION + 1];
+    sonde_err err = read_timeline(context, &request, function, &diag);
     if (err)
         reply_error(context->request, context->family, err, &diag);
     else

@@ -39,6 +39,7 @@ static const char *reason_of(int status) {
         {200, "OK"},
         {201, "Created"},
         {301, "Moved Permanently"},
+        {304, "Not Modified"},
         {307, "Temporary Redirect"},
         {400, "Bad Request"},
         {401, "Unauthorized"},
@@ -92,7 +93,8 @@ static void send_whole(struct http_request *request, const struct http_answer *a
     h2o_req_t *req = request->req;
     http_request_answered(request);
     begin(request, answer, gzip);
-    if (!is_head(request) || request->sending.len) /* HEAD sends GET's length if it is known */
+    bool has_length = request->sending.len || (!is_head(request) && answer->status != 304);
+    if (has_length) /* of what GET sends, where it is known */
         req->res.content_length = request->sending.len;
     h2o_start_response(req, &request->generator);
     h2o_iovec_t bytes = sending(request);

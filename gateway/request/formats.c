@@ -10,9 +10,13 @@ static const struct {
     unsigned offered;
     bool splits_threads;
 } aliases[] = {
-    {SONDE_FORMAT_JEMALLOC, FORMATS_HEAP, false},
     {SONDE_FORMAT_COLLAPSED, FORMATS_CPU | FORMATS_ALLOCATIONS, true},
+    {SONDE_FORMAT_JEMALLOC, FORMATS_HEAP, false},
 };
+
+static bool is_left_out(const struct sonde_format_info *info, unsigned families) {
+    return !(info->offered & families) || (families == FORMATS_DRAWN && !info->is_drawn);
+}
 
 const struct sonde_format_info *format_find(struct sonde_slice output, enum format_family family,
                                             bool *splits_threads) {
@@ -22,7 +26,9 @@ const struct sonde_format_info *format_find(struct sonde_slice output, enum form
         *splits_threads = aliases[i].splits_threads;
         return sonde_format_info(aliases[i].format);
     }
-    return sonde_format_from_output_of(output, (enum sonde_subject)family);
+    const struct sonde_format_info *info =
+        sonde_format_from_output_of(output, (enum sonde_subject)family);
+    return info && is_left_out(info, family) ? NULL : info;
 }
 
 const struct sonde_format_info *format_of_extension(struct sonde_slice extension) {
@@ -52,12 +58,14 @@ bool format_is_file(const struct sonde_format_info *info) {
 static void append_names(struct sonde_buf *out, unsigned families, bool extensions) {
     size_t count;
     const struct sonde_format_info *table = sonde_format_table(&count);
-    const char *separator = "";
+    const char *separator = "", *before = "";
     for (size_t i = 0; i < count; i++) {
-        if (!(table[i].offered & families))
+        const char *name = extensions ? table[i].extension : table[i].output;
+        if (is_left_out(&table[i], families) || strcmp(name, before) == 0) /* "legacy" is two */
             continue;
-        sonde_buf_printf(out, "%s%s", separator, extensions ? table[i].extension : table[i].output);
+        sonde_buf_printf(out, "%s%s", separator, name);
         separator = ", ";
+        before = name;
     }
 }
 

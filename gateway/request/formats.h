@@ -14,6 +14,8 @@ enum format_family {
     FORMATS_CPU = SONDE_OF_CPU,
     FORMATS_ALLOCATIONS = SONDE_OF_ALLOCATIONS,
     FORMATS_HEAP = SONDE_OF_HEAP,
+    /* Of a file whose kind is not known yet: what is drawn from pprof, not an allocator's dump. */
+    FORMATS_DRAWN = SONDE_OF_CPU | SONDE_OF_ALLOCATIONS | SONDE_OF_HEAP | 8,
 };
 
 /* The format of a value of `output=`; NULL if the family does not offer it. Sets *splits_threads if

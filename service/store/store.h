@@ -179,6 +179,9 @@ struct store_series_query {
     const char *const *group_by;
     size_t group_count; /* at most 8 */
     uint32_t limit;     /* the series with the largest sums; > 0 */
+    /* Count only these stacks, in ascending order; steps without them have 0. NULL = all stacks. */
+    const uint64_t *stacks;
+    size_t stack_count;
 };
 struct store_series_result {
     struct store_series *series;

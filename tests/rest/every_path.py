@@ -1,14 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Checks a common rule on every path of openapi.yaml: every_path.py PORT RULE. methods: HEAD has no body and starts nothing;
-unsupported methods are 404, or 405 with Allow. host: an unknown Host is 421. token: 401 without a token. Every answer must have
-nosniff and no-store and no CORS header; errors of Go's paths must have X-Go-Pprof."""
+unsupported methods are 404, or 405 with Allow. host: an unknown Host is 421. token: 401 without a token, except for the page's
+files. Every answer must have nosniff, no-store (the page's files: no-cache) and no CORS header; errors of Go's paths must have
+X-Go-Pprof."""
 
 import http.client
 import re
 import sys
 
 PORT, RULE = int(sys.argv[1]), sys.argv[2]
+PUBLIC = ("/ui/", "/speedscope/")  # the page's files, and speedscope's, which the tests do not have
 TOKEN = {"Authorization": "Bearer right-token"}
 
 
@@ -29,7 +31,7 @@ def openapi():
     for line in text.split("components:")[0].split("\n"):
         path, method = re.fullmatch(r"  (/\S*):", line), re.fullmatch(r"    (get|post|put):", line)
         if path:
-            current = paths.setdefault(path.group(1).replace("{id}", "1.svg").replace("{name}", "host"), set())
+            current = paths.setdefault(path.group(1).replace("{id}", "1.svg").replace("{name}", "host").replace("{file}", "main.js"), set())
         elif method:
             current.add(method.group(1).upper())
     return paths
@@ -48,7 +50,8 @@ def common(what, path, answer):
     status, headers, body = answer
     check.asked += 1
     check(what, headers.get("x-content-type-options") == "nosniff", answer)
-    check(what, headers.get("cache-control") == "no-store", answer)
+    public = path.startswith(PUBLIC) and status == 200
+    check(what, headers.get("cache-control") == ("no-cache" if public else "no-store"), answer)
     check(what, "access-control-allow-origin" not in headers, answer)
     is_go = path.startswith(("/debug/pprof/", "/pprof/"))
     check(what, status < 400 or not is_go or headers.get("x-go-pprof") == "1", answer)
@@ -74,7 +77,8 @@ def host(path, known):
 def token(path, known):
     for method in sorted(known | {"HEAD"}):
         answer = common(f"{method} {path}", path, ask(method, path, {}))
-        check(f"{method} {path}", answer[0] == 401 and answer[1].get("www-authenticate") == "Bearer", answer)
+        refused = answer[0] == 401 and answer[1].get("www-authenticate") == "Bearer"
+        check(f"{method} {path}", answer[0] in (200, 404) if path.startswith(PUBLIC) else refused, answer)
 
 
 for one, its in openapi().items():

@@ -59,3 +59,18 @@ def draw(messages, target, rendering, what):
         return b"[no samples] 0\n"
     split = " threads=split" if rendering.split_threads else ""
     return f"target={target.name} format={name} {what}{split} 1\n".encode()
+
+
+def backtraces(messages, target, request):
+    """Two threads with the same stack."""
+    text = (f"{target.name} (pid {target.pid}): 2 threads with 1 different stack\n"
+            f"as_text={request.as_text} tid={request.tid} depth={request.max_depth} threads={request.max_threads}\n")
+    if request.HasField("rendering"):
+        what = f"threads by_start_function={request.by_start_function}"
+        return messages.Backtraces(profile=draw(messages, target, request.rendering, what))
+    answer = messages.Backtraces(text=text, threads=[messages.ThreadBacktrace(tid=number, stack=1) for number in (1, 2)])
+    frames = answer.stacks.add().frames
+    frames.add(name="inner", address=0x10, file="a.c", line=7, inlined=True)
+    frames.add(name="outer", address=0x10, file="a.c", line=9)
+    frames.add(name="two\nlines", address=0x20, module="libx.so")
+    return answer

@@ -135,6 +135,8 @@ class History:
                                             completeness=self.completeness(request))
         for host in ("a", "b"):
             series = answer.series.add(time_unix_s=[1700000000, 1700000010], value=[7, 9])
+            if request.function:
+                series.value[:] = [len(request.function), 0]
             for name in request.group_by:
                 series.labels.add(name=name, value=host)
             if not request.group_by:

@@ -155,7 +155,8 @@ class Service:
 
     def GetCaptureTimeline(self, request, context):
         self.capture(request.id, context)
-        return self.m.CaptureTimeline(bin_ms=request.bin_ms or 20, from_ms=request.from_ms, value=[20_000_000, 0, 3])
+        value = [len(request.function)] if request.function else [20_000_000, 0, 3]
+        return self.m.CaptureTimeline(bin_ms=request.bin_ms or 20, from_ms=request.from_ms, value=value)
 
     def DiffCaptures(self, request, context):
         self.capture(request.new_id, context)
@@ -295,18 +296,12 @@ class Service:
         return self.m.CommandLine(arguments=["/usr/bin/" + target.name, "--port", "80"])
 
     def GetBacktraces(self, request, context):
-        target = self.find(request.target, context)
-        text = (f"{target.name} (pid {target.pid}): 2 threads with 1 different stack\n"
-                f"as_text={request.as_text} tid={request.tid}\n")
-        if request.HasField("rendering"):
-            what = f"threads by_start_function={request.by_start_function}"
-            return self.m.Backtraces(profile=fake_bodies.draw(self.m, target, request.rendering, what))
-        answer = self.m.Backtraces(text=text, threads=[self.m.ThreadBacktrace(tid=number, stack=1) for number in (1, 2)])
-        frames = answer.stacks.add().frames
-        frames.add(name="inner", address=0x10, file="a.c", line=7, inlined=True)
-        frames.add(name="outer", address=0x10, file="a.c", line=9)
-        frames.add(name="two\nlines", address=0x20, module="libx.so")
-        return answer
+        return fake_bodies.backtraces(self.m, self.find(request.target, context), request)
+
+    def RenderProfile(self, request, context):
+        yield from self.send(self.targets[0], request.rendering,
+                             f"bytes={len(request.profile)} title={request.rendering.title} sample_type={request.sample_type} "
+                             f"growth_only={request.growth_only} normalize={request.normalize}")
 
     def GetInfo(self, request, context):
         return self.m.Info(version="fake", targets=len(self.targets), captures_running=self.running,
@@ -446,7 +441,7 @@ METHODS = {  # name: (request, streams)
     "CaptureCpu": ("CaptureCpuRequest", True), "FinishCapture": ("FinishCaptureRequest", False),
     "StartCpu": ("StartCpuRequest", False), "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
     "GetCommandLine": ("GetCommandLineRequest", False), "GetBacktraces": ("GetBacktracesRequest", False),
-    "GetInfo": ("GetInfoRequest", False),
+    "GetInfo": ("GetInfoRequest", False), "RenderProfile": ("RenderProfileRequest", True),
     "ListTargets": ("ListTargetsRequest", False), "WatchTargets": ("WatchTargetsRequest", True),
     "StreamCpu": ("StreamCpuRequest", True), "HeapStatus": ("HeapStatusRequest", False),
     "HeapActivate": ("HeapActivateRequest", False), "HeapDeactivate": ("HeapDeactivateRequest", False),

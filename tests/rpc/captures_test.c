@@ -269,6 +269,8 @@ TEST(a_note_that_is_too_long_is_refused_before_anything_starts) {
     setup_end(&setup);
 }
 
+static char *timeline_function = (char *)"";
+
 static sonde_err timeline(uint64_t id, uint32_t bin_ms, uint32_t from_ms, uint32_t until_ms,
                           Sonde__V1__CaptureTimeline **answer, struct sonde_diag *diag) {
     Sonde__V1__GetCaptureTimelineRequest request = SONDE__V1__GET_CAPTURE_TIMELINE_REQUEST__INIT;
@@ -276,6 +278,7 @@ static sonde_err timeline(uint64_t id, uint32_t bin_ms, uint32_t from_ms, uint32
     request.bin_ms = bin_ms;
     request.from_ms = from_ms;
     request.until_ms = until_ms;
+    request.function = timeline_function;
     return client_unary(setup.client, &client_get_capture_timeline, &request.base, 10000,
                         (void *)answer, diag);
 }
@@ -306,6 +309,38 @@ TEST(the_timeline_of_a_saved_capture_adds_up_to_its_time) {
     CHECK_INT(answer->n_value, ==, 1);
     CHECK_INT(answer->value[0], ==, 20000000);
     protobuf_c_message_free_unpacked(&answer->base, NULL);
+    setup_end(&setup);
+}
+
+static void check_values(const char *function, int64_t first, int64_t second, int64_t third) {
+    Sonde__V1__CaptureTimeline *answer = NULL;
+    timeline_function = (char *)function;
+    CHECK_INT(timeline(1, 0, 0, 0, &answer, NULL), ==, SONDE_OK);
+    CHECK_INT(answer->n_value, ==, 3);
+    CHECK_INT(answer->value[0], ==, first);
+    CHECK_INT(answer->value[1], ==, second);
+    CHECK_INT(answer->value[2], ==, third);
+    protobuf_c_message_free_unpacked(&answer->base, NULL);
+}
+
+TEST(the_timeline_of_a_function_counts_only_its_stacks) {
+    Sonde__V1__CaptureTimeline *answer = NULL;
+    struct sonde_diag diag = {0};
+    char name[1026];
+    setup_begin(&setup);
+    capture(true, "");
+    check_values("f0", 10000000, 0, 0);
+    check_values("f1", 0, 10000000, 0);
+    check_values("inlined", 10000000, 0, 0);
+    check_values("f*", 10000000, 10000000, 10000000);
+    check_values("main", 10000000, 10000000, 10000000);
+    check_values("nothing", 0, 0, 0);
+    memset(name, 'x', sizeof name);
+    name[1025] = 0;
+    timeline_function = name;
+    CHECK_INT(timeline(1, 0, 0, 0, &answer, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "function: 1025 bytes are too long; at most 1024");
+    timeline_function = (char *)"";
     setup_end(&setup);
 }
 

@@ -100,3 +100,56 @@ TEST(query_function_refuses_what_has_no_answer) {
     CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
     history_setup_end(&scene);
 }
+
+static Sonde__V1__QuerySeriesResponse *ask_series(const char *function, char *group,
+                                                  sonde_err *err) {
+    Sonde__V1__QuerySeriesRequest request = SONDE__V1__QUERY_SERIES_REQUEST__INIT;
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    request.selection = &selection;
+    selection.until_unix_ns = 10000 * 1000000000ll;
+    request.step_s = 10;
+    request.function = (char *)function;
+    request.group_by = &group;
+    request.n_group_by = group ? 1 : 0;
+    return history_ask(&scene, &client_query_series, &request.base, err, NULL);
+}
+
+static int64_t value_at(const Sonde__V1__Series *series, int64_t time_unix_s) {
+    for (size_t i = 0; i < series->n_value; i++)
+        if (series->time_unix_s[i] == time_unix_s)
+            return series->value[i];
+    return -1;
+}
+
+TEST(a_series_of_a_function_counts_only_its_stacks) {
+    begin();
+    Sonde__V1__QuerySeriesResponse *response = ask_series("read", NULL, NULL);
+    CHECK_INT(response->n_series, ==, 1);
+    CHECK_INT(value_at(response->series[0], 3600), ==, 4000); /* recursion counts once */
+    CHECK_INT(value_at(response->series[0], 3630), ==, 2000);
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    response = ask_series("idle", NULL, NULL);
+    CHECK_INT(value_at(response->series[0], 3600), ==, 500);
+    CHECK_INT(value_at(response->series[0], 3630), ==, 0); /* a window without the function */
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    response = ask_series("*", (char *)"service", NULL);
+    CHECK_INT(response->n_series, ==, 2);
+    CHECK_INT(value_at(response->series[0], 3600), ==, 4500);
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    response = ask_series("no such function", NULL, NULL);
+    CHECK_INT(response->n_series, ==, 1);
+    CHECK_INT(value_at(response->series[0], 3600), ==, 0);
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    history_setup_end(&scene);
+}
+
+TEST(a_series_of_a_function_with_too_long_a_name_is_refused) {
+    char name[1026];
+    sonde_err err;
+    begin();
+    memset(name, 'x', sizeof name);
+    name[1025] = 0;
+    CHECK(!ask_series(name, NULL, &err));
+    CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
+    history_setup_end(&scene);
+}

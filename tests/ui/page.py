@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gateway in a browser: profiles, with and without the target in the path, and saved captures are flame graphs with zoom and
-search. The difference of two captures is red and blue. The index links to all of them."""
+search. The difference of two captures is red and blue. The list of links at /debug/pprof/ links to all of them."""
 
 import os
 import shutil
@@ -88,9 +88,9 @@ def test_kept_captures_are_shown_and_compared():
     check.equal(BROWSER.errors(), [])
 
 
-def test_the_index_leads_to_the_target_and_its_profile():
-    go("/")
-    shoot("index")
+def test_the_list_of_links_leads_to_the_target_and_its_profile():
+    go("/debug/pprof/")
+    shoot("list")
     check.equal(BROWSER.errors(), [])
     DRIVER.find_element("link text", "demo").click()
     shoot("target")

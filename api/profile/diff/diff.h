@@ -31,6 +31,13 @@ SONDE_MUST_USE sonde_err sonde_profile_diff(const struct sonde_profile *base,
                                             const struct sonde_diff_options *options,
                                             struct sonde_profile **diff, struct sonde_diag *diag);
 
+/* Splits a file of `go tool pprof -diff_base`: samples with the string label pprof::base are *base,
+ * without the label and with positive values, all others are *now. Both are NULL if no sample has
+ * the label; otherwise the caller destroys them. */
+SONDE_MUST_USE sonde_err sonde_profile_split_base(const struct sonde_profile *profile,
+                                                  struct sonde_profile **base,
+                                                  struct sonde_profile **now);
+
 /* A copy with all values times scale, rounded. */
 SONDE_MUST_USE sonde_err sonde_profile_scaled(const struct sonde_profile *profile, double scale,
                                               struct sonde_profile **copy);

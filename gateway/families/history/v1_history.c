@@ -151,6 +151,8 @@ static sonde_err read_series(const struct query *query, struct sonde_arena *aren
         err = query_whole(query, "limit", 1, MAX_LIMIT, &limit, diag);
     if (!err)
         err = history_read_text(query, "group_by", arena, &names, diag);
+    if (!err)
+        err = history_read_text(query, "function", arena, &request->function, diag);
     request->step_s = step && step < 10 ? 10 : (uint32_t)step;
     request->limit = (uint32_t)limit;
     request->n_group_by = names ? split_groups(names, groups) : 0;

@@ -5,16 +5,21 @@
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
 
+#include "api/profile/find_function.h"
+
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#define MAX_BINS 500000u
+#define MAX_BINS     500000u
+#define MAX_FUNCTION 1024
 
 struct summing {
     struct rpc_job job;
     int fd;
     uint32_t bin_ms;
     struct sonde_timeline_range range;
+    const char *function; /* "" = all stacks; points into the request */
     int64_t *values;
     size_t count;
     sonde_err err;
@@ -28,6 +33,10 @@ static sonde_err check_request(const Sonde__V1__GetCaptureTimelineRequest *reque
                           request->bin_ms, SONDE_TIMELINE_BIN_MS);
     if (request->until_ms && request->from_ms >= request->until_ms)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "until must be after from");
+    if (strlen(request->function) > MAX_FUNCTION)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "function: %zu bytes are too long; at most %d", strlen(request->function),
+                          MAX_FUNCTION);
     return SONDE_OK;
 }
 
@@ -47,12 +56,34 @@ static sonde_err count_bins(struct summing *summing, const struct sonde_profile 
     return SONDE_OK;
 }
 
+/* Removes the entries of other stacks. */
+static sonde_err keep_function(struct sonde_profile *profile, const char *function) {
+    if (!function[0])
+        return SONDE_OK;
+    bool *is_on_stack = sonde_profile_find_function(profile, function);
+    struct sonde_timeline *timeline = sonde_timeline_dup(sonde_profile_timeline(profile));
+    size_t kept = 0;
+    for (size_t i = 0; is_on_stack && timeline && i < timeline->count; i++)
+        if (is_on_stack[timeline->entries[i].sample])
+            timeline->entries[kept++] = timeline->entries[i];
+    free(is_on_stack);
+    if (!is_on_stack || !timeline) {
+        sonde_timeline_destroy(timeline);
+        return SONDE_OUT_OF_MEMORY;
+    }
+    timeline->count = kept;
+    sonde_profile_set_timeline(profile, timeline);
+    return SONDE_OK;
+}
+
 static void sum(struct rpc_job *job) {
     struct summing *summing = container_of(job, struct summing, job);
     struct sonde_profile *profile;
     summing->err = saved_capture_read_timeline(summing->fd, &profile, &summing->diag);
     if (!summing->err)
         summing->err = count_bins(summing, profile);
+    if (!summing->err)
+        summing->err = keep_function(profile, summing->function);
     if (!summing->err && !(summing->values = calloc(summing->count + 1, sizeof *summing->values)))
         summing->err = SONDE_OUT_OF_MEMORY;
     if (!summing->err)
@@ -95,6 +126,7 @@ void rpc_get_capture_timeline(struct rpc_call *call, const ProtobufCMessage *mes
         summing->bin_ms = request->bin_ms ? request->bin_ms : SONDE_TIMELINE_BIN_MS;
         summing->range.from_ms = request->from_ms - request->from_ms % SONDE_TIMELINE_BIN_MS;
         summing->range.until_ms = request->until_ms;
+        summing->function = request->function;
         rpc_call_set(call, &events, summing);
     }
     if (!err)

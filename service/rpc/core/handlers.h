@@ -29,6 +29,7 @@ rpc_handler rpc_get_heap_gdump, rpc_set_heap_gdump;
 rpc_handler rpc_heap_snapshot, rpc_get_heap_dump; /* heap_result.c */
 rpc_handler rpc_list_captures, rpc_get_capture;   /* saved_capture_methods.c, like the next */
 rpc_handler rpc_diff_captures;
+rpc_handler rpc_render_profile;                 /* render_profile.c */
 rpc_handler rpc_get_capture_timeline;           /* capture_timeline.c */
 rpc_handler rpc_history_write;                  /* write.c */
 rpc_handler rpc_otlp_export;                    /* export.c */

@@ -84,6 +84,8 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("GetCaptureTimeline", UNARY, READ, NONE, SAVED, get_capture_timeline_request,
              rpc_get_capture_timeline),
     PROFILER("DiffCaptures", STREAM, READ, NONE, SAVED, diff_captures_request, rpc_diff_captures),
+    PROFILER("RenderProfile", STREAM, READ, NONE, FILTERED, render_profile_request,
+             rpc_render_profile),
     PROFILER("Collect", DUPLEX, READ, STATE, SHARED, collect_request, rpc_collect),
     HISTORY("Write", BIDI, CONTROL, STATE, write_request, rpc_history_write),
     HISTORY("QueryProfile", STREAM, READ, NONE, query_profile_request, rpc_query_profile),

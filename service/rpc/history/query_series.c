@@ -3,8 +3,10 @@
  * QuerySeries: values over time. */
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/text.h"
+#include "service/rpc/history/names.h"
 #include "service/rpc/history/selection.h"
 #include "service/rpc/methods/params.h"
+#include "service/store/function_stacks.h"
 
 #include <string.h>
 
@@ -14,6 +16,7 @@
 #define MAX_GROUPS     8
 #define MAX_SERIES     10000
 #define DEFAULT_SERIES 100
+#define MAX_FUNCTION   1024
 #define MAX_POINTS     1000000 /* of all series: an answer of about 20 MB */
 
 /* Without a begin, the range begins with the first window. */
@@ -60,6 +63,21 @@ static sonde_err choose_groups(const Sonde__V1__QuerySeriesRequest *request,
     series->group_by = (const char *const *)request->group_by;
     series->group_count = request->n_group_by;
     return rpc_number("limit", request->limit, DEFAULT_SERIES, 1, MAX_SERIES, &series->limit, diag);
+}
+
+/* Frames that this machine can name are named first. */
+static sonde_err choose_stacks(struct history_query *query, struct store_series_query *series,
+                               struct sonde_diag *diag) {
+    const Sonde__V1__QuerySeriesRequest *request = (const void *)query->request;
+    if (!request->function[0])
+        return SONDE_OK;
+    if (strlen(request->function) > MAX_FUNCTION)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "function: %zu bytes are too long; at most %d", strlen(request->function),
+                          MAX_FUNCTION);
+    history_names_refresh(query->history->names, &query->stop);
+    return store_function_stacks(query->history->store, &series->query, request->function,
+                                 &query->arena, &series->stacks, &series->stack_count, diag);
 }
 
 static bool fill_labels(struct sonde_arena *arena, const struct store_series_query *asked,
@@ -148,6 +166,8 @@ static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
         err = choose_step(request->step_s, &asked, diag);
     if (!err)
         err = choose_groups(request, &asked, diag);
+    if (!err)
+        err = choose_stacks(query, &asked, diag);
     if (!err)
         err = store->ops->series(store, &asked, &query->arena, &result, diag);
     if (!err)

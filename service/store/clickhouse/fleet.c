@@ -113,8 +113,10 @@ sonde_err fleet_query(struct fleet *fleet, const struct sonde_buf *sql,
 }
 
 sonde_err fleet_query_ids(struct fleet *fleet, const struct sonde_buf *sql, const uint64_t *ids,
-                          size_t count, struct sonde_buf *answer, struct sonde_diag *diag) {
-    return query(fleet, sql, (struct http_request){.ids = ids, .id_count = count}, answer, diag);
+                          size_t count, const struct store_stop *stop, struct sonde_buf *answer,
+                          struct sonde_diag *diag) {
+    struct http_request request = {.ids = ids, .id_count = count, .stop = stop};
+    return query(fleet, sql, request, answer, diag);
 }
 
 sonde_err fleet_insert_once(struct fleet *fleet, size_t server, const struct fleet_insert *insert,

@@ -67,7 +67,8 @@ SONDE_MUST_USE sonde_err fleet_query(struct fleet *fleet, const struct sonde_buf
 /* The same with a temporary table ids(id UInt64). */
 SONDE_MUST_USE sonde_err fleet_query_ids(struct fleet *fleet, const struct sonde_buf *sql,
                                          const uint64_t *ids, size_t count,
-                                         struct sonde_buf *answer, struct sonde_diag *diag);
+                                         const struct store_stop *stop, struct sonde_buf *answer,
+                                         struct sonde_diag *diag);
 /* Runs a statement on one server. answer may be NULL. */
 SONDE_MUST_USE sonde_err fleet_run(struct fleet *fleet, size_t server, const char *sql,
                                    struct sonde_buf *answer, struct sonde_diag *diag);

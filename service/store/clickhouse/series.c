@@ -21,11 +21,31 @@ struct plan {
 static struct plan plan_of(const struct store_series_query *query) {
     struct plan plan = {.query = query};
     plan.is_state = query->query.event && store_event_is_state(query->query.event);
-    plan.has_rows = plan.is_state || selector_names(query->query.selector, "thread");
+    plan.has_rows =
+        plan.is_state || query->stacks || selector_names(query->query.selector, "thread");
     for (size_t i = 0; i < query->group_count; i++)
         plan.has_rows = plan.has_rows || strcmp(query->group_by[i], "thread") == 0;
     plan.level = plan.is_state ? SQL_LAST : plan.has_rows ? SQL_ROW : SQL_WINDOW;
     return plan;
+}
+
+/* The table ids has the stacks that count. */
+static const char *value_of(const struct plan *plan) {
+    if (plan->query->stacks)
+        return "sumIf(value, stack GLOBAL IN ids)";
+    return plan->has_rows ? "sum(value)" : "sum(arraySum(s.value))";
+}
+
+/* An external table needs a row; 0 is the id of no stack. */
+static sonde_err ask(struct fleet *fleet, const struct store_series_query *query,
+                     const struct sonde_buf *sql, struct sonde_buf *answer,
+                     struct sonde_diag *diag) {
+    static const uint64_t none = 0;
+    if (!query->stacks)
+        return fleet_query(fleet, sql, query->query.stop, answer, diag);
+    bool is_empty = query->stack_count == 0;
+    return fleet_query_ids(fleet, sql, is_empty ? &none : query->stacks,
+                           is_empty ? 1 : query->stack_count, query->query.stop, answer, diag);
 }
 
 static void put_statement(struct sonde_buf *sql, const struct plan *plan) {
@@ -37,7 +57,7 @@ static void put_statement(struct sonde_buf *sql, const struct plan *plan) {
         sonde_buf_printf(sql, " AS g%zu, ", i);
     }
     sonde_buf_printf(sql, "toUInt64(%s) AS at, %s FROM", plan->is_state ? "step" : step,
-                     plan->has_rows ? "sum(value)" : "sum(arraySum(s.value))");
+                     value_of(plan));
     if (plan->has_rows) {
         rows_put_source(sql, &plan->query->query, NULL, step);
     } else {
@@ -142,7 +162,7 @@ sonde_err fleet_series(struct store *store, const struct store_series_query *que
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "a series needs a step, and at most 8 labels to group by");
     put_statement(&sql, &plan);
-    sonde_err err = fleet_query(fleet, &sql, query->query.stop, &answer, diag);
+    sonde_err err = ask(fleet, query, &sql, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows))
         read_point(&rows, &collect, query->step_s);

@@ -52,7 +52,7 @@ sonde_err texts_stacks(struct fleet *fleet, const char *condition, const char *c
         err = SONDE_OUT_OF_MEMORY;
     if (!err && missing.len)
         err = fleet_query_ids(fleet, &sql, (const uint64_t *)missing.data,
-                              missing.len / sizeof *ids, &answer, diag);
+                              missing.len / sizeof *ids, NULL, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows))
         read_stack(&rows, fleet, map);
@@ -108,7 +108,7 @@ static sonde_err load(struct fleet *fleet, const char *select, const uint64_t *i
                       struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
     sonde_buf_printf(&sql, "%s WHERE frame GLOBAL IN ids", select);
-    sonde_err err = fleet_query_ids(fleet, &sql, ids, count, &answer, diag);
+    sonde_err err = fleet_query_ids(fleet, &sql, ids, count, NULL, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows))
         read(&rows, map);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sums by group and step. A group is the values of the group_by names. */
+#include "service/store/sqlite/chosen_stacks.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/sums.h"
 #include "service/store/sqlite/latest.h"
@@ -21,6 +22,7 @@ struct series {
     bool names_thread; /* group_by does */
     bool is_state;
     struct latest latest;
+    struct chosen_stacks chosen;
 };
 
 /* The group of a label set's values. Values have no byte 1 in the key: it is replaced. */
@@ -39,6 +41,13 @@ static uint32_t step_of(const struct series *series, int64_t time) {
     return (uint32_t)(time / series->query->step_s);
 }
 
+/* What a row adds to its step: 0 if the query does not count its stack. */
+static int64_t value_of(struct series *series, struct scan *scan, const struct chunk_row *row,
+                        double weight) {
+    bool counts = !series->chosen.ids || chosen_stacks_has(&series->chosen, scan, row->stack);
+    return counts ? chunk_weigh(row->value, weight) : 0;
+}
+
 static void add_rows(struct series *series, struct scan *scan, const struct chunk_window *window,
                      struct labelset *set) {
     const struct chunk_row *row = scan->chunk.rows + window->first_row;
@@ -48,7 +57,7 @@ static void add_rows(struct series *series, struct scan *scan, const struct chun
             continue;
         scan->sets.thread = scan->threads.texts[thread];
         sums_add(&series->sums, group_of(series, scan, set), step_of(series, window->begin_unix_s),
-                 chunk_weigh(row->value, window->weight));
+                 value_of(series, scan, row, window->weight));
         scan->sets.thread = NULL;
     }
 }
@@ -60,7 +69,7 @@ static void on_window(void *context, struct scan *scan, const struct chunk_windo
         return;
     tally_add(&series->tally, scan->stream, window);
     series->result->completeness.rows_read += window->row_count;
-    if (series->names_thread || scan->sets.names_thread)
+    if (series->names_thread || scan->sets.names_thread || series->chosen.ids)
         add_rows(series, scan, window, set);
     else
         sums_add(&series->sums, group_of(series, scan, set), step_of(series, window->begin_unix_s),
@@ -139,9 +148,10 @@ static void run(struct series *series, struct db *db) {
     scan_init(&scan, db, &query->query);
     if (series->is_state)
         latest_find(&series->latest, &scan);
-    bool uses_hours = query->step_s % HOUR_S == 0 && !series->is_state && !series->names_thread;
+    bool uses_hours = query->step_s % HOUR_S == 0 && !series->is_state && !series->names_thread &&
+                      !series->chosen.ids;
     scan_run(&scan, &(struct scan_visitor){.context = series,
-                                           .with_rows = series->names_thread,
+                                           .with_rows = series->names_thread || series->chosen.ids,
                                            .on_window = on_window,
                                            .on_hour = uses_hours ? on_hour : NULL});
     build(series, db);
@@ -161,8 +171,10 @@ sonde_err engine_series(struct store *store, const struct store_series_query *qu
                           "a series needs a step, a limit and at most 8 names to group by");
     struct db *db = engine_read(engine);
     struct series series = {.query = query, .result = result, .arena = arena};
+    series.chosen = (struct chosen_stacks){.ids = query->stacks, .count = query->stack_count};
     run(&series, db);
     latest_finish(&series.latest);
+    chosen_stacks_finish(&series.chosen);
     tally_finish(&series.tally);
     sums_finish(&series.sums);
     text_list_finish(&series.groups);

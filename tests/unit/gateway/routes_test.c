@@ -181,6 +181,7 @@ TEST(an_extension_is_split_from_a_path_that_sends_profiles) {
 TEST(openapi_lists_the_outputs_of_each_kind_of_path) {
     CHECK(has_outputs("    output:", FORMATS_CPU));
     CHECK(has_outputs("    heap_output:", FORMATS_HEAP));
+    CHECK(has_outputs("    render_output:", FORMATS_DRAWN));
 }
 
 TEST(routes_that_change_state_are_marked) {

@@ -226,6 +226,13 @@ static void add_point(struct store_series *series, int64_t time, int64_t value) 
     series->sum += value;
 }
 
+static bool counts(const struct store_series_query *query, uint64_t stack) {
+    for (size_t i = 0; i < query->stack_count; i++)
+        if (query->stacks[i] == stack)
+            return true;
+    return !query->stacks;
+}
+
 sonde_err fake_series(struct fake_store *fake, const struct store_series_query *query,
                       struct sonde_arena *arena, struct store_series_result *result) {
     *result = (struct store_series_result){0};
@@ -237,7 +244,7 @@ sonde_err fake_series(struct fake_store *fake, const struct store_series_query *
             const char *thread = window->threads[window->thread[i]];
             if (fake_matches(fake, window, &query->query, thread))
                 add_point(find_series(fake, query, window, thread, arena, result), time,
-                          weighted(window, i));
+                          counts(query, window->stack[i]) ? weighted(window, i) : 0);
         }
     }
     qsort(result->series, result->series_count, sizeof *result->series, by_sum);

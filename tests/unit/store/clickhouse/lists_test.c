@@ -53,6 +53,40 @@ TEST(series_sum_by_group_and_step) {
     store_close(store);
 }
 
+TEST(a_series_of_chosen_stacks_counts_no_others) {
+    static const uint64_t second[] = {2}, none[] = {77};
+    struct store *store = scene_open("chosen", NULL);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(4)};
+    const char *groups[] = {"thread"};
+    struct store_series_query query = {.query = scene_query(), .step_s = 30, .limit = 10};
+    struct store_series_result result;
+    struct sonde_arena arena = {0};
+    windows[1].weight = 10;
+    scene_put(store, windows, 3);
+    query.stacks = second;
+    query.stack_count = 1;
+    for (int round = 0; round < 2; round++) {
+        CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_OK);
+        CHECK_INT(result.series_count, ==, 1);
+        CHECK_INT(result.series[0].point_count, ==, 2);
+        CHECK_INT(result.series[0].points[0].value, ==, round ? 0 : 12 + 120);
+        CHECK_INT(result.series[0].points[1].value, ==, round ? 0 : 12);
+        query.stacks = none;
+        query.stack_count = 0;
+    }
+    query.stacks = second;
+    query.stack_count = 1;
+    query.group_by = groups;
+    query.group_count = 1;
+    CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.series_count, ==, 2);
+    CHECK_STR(result.series[0].values[0], "io");
+    CHECK_INT(result.series[0].sum, ==, 12 + 120 + 12);
+    CHECK_INT(result.series[1].sum, ==, 0);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
 TEST(series_of_a_state_take_the_last_window_of_each_step) {
     struct store *store = scene_open("stateseries", NULL);
     struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(3)};

@@ -191,6 +191,59 @@ TEST(series_group_by_labels_and_threads) {
     scene_close(&scene);
 }
 
+static int by_id(const void *left, const void *right) {
+    uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* The sums of the rows with an even stack, by hand. */
+static size_t choose_even(const struct store_merge *all, uint64_t *ids, int64_t *sum) {
+    size_t count = 0;
+    *sum = 0;
+    for (size_t i = 0; i < all->row_count; i++) {
+        if (all->rows[i].stack % 2)
+            continue;
+        *sum += all->rows[i].value;
+        ids[count++] = all->rows[i].stack;
+    }
+    qsort(ids, count, sizeof *ids, by_id);
+    return count;
+}
+
+TEST(a_series_of_chosen_stacks_counts_no_others) {
+    scene_open(&scene);
+    scene_fill(&scene, "redis", HOUR, 60);
+    scene_fill(&scene, "nginx", HOUR, 30);
+    struct store_query query = scene_query(HOUR, HOUR + 3600);
+    const char *name = "thread";
+    for (int round = 0; round < 4; round++) {
+        struct store_merge all = scene_merge(&scene, &query);
+        uint64_t ids[1000];
+        int64_t wanted, sum = 0;
+        size_t count = choose_even(&all, ids, &wanted);
+        struct store_series_query ask = {.query = query,
+                                         .step_s = round % 2 ? 3600 : 60,
+                                         .group_by = &name,
+                                         .group_count = (size_t)round % 2,
+                                         .limit = 10,
+                                         .stacks = ids,
+                                         .stack_count = count};
+        struct store_series_result result;
+        CHECK_INT(count, >, 10);
+        CHECK_INT(scene.store->ops->series(scene.store, &ask, &scene.arena, &result, NULL), ==, 0);
+        for (size_t i = 0; i < result.series_count; i++)
+            sum += result.series[i].sum;
+        CHECK_INT(sum, ==, wanted);
+        ask.stack_count = 0;
+        CHECK_INT(scene.store->ops->series(scene.store, &ask, &scene.arena, &result, NULL), ==, 0);
+        CHECK_INT(result.series_count, >, 0);
+        CHECK_INT(result.series[0].sum, ==, 0);
+        if (round == 1)
+            scene_maintain(&scene, HOUR + 8000);
+    }
+    scene_close(&scene);
+}
+
 TEST(services_and_labels_are_listed) {
     scene_open(&scene);
     scene_fill(&scene, "redis", HOUR, 6);

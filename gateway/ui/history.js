@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was recorded: services, their CPU time or memory over time, graphs of ranges and of what changed between two of them.
+import { getJson, isOffline } from './api.js';
+import { button, choice, formatSeconds, formatValue, h, message, number, percent } from './dom.js';
+import { attempt, loadProfile, queryText, select, showError } from './load.js';
+import { getState, linkTo, setState } from './state.js';
+import { createStrip, rangeText, rateText } from './strip.js';
+import { createViewer } from './viewer.js';
+
+// What was recorded, its unit, and what the sum of a second is divided by; 0 = the values are states.
+const RECORDED = {
+    'on-cpu': ['CPU', 'cores', 1e9], 'off-cpu': ['Off-CPU', 'threads', 1e9], 'mem-alloc': ['Allocations', 'bytes/s', 1], 'mem-inuse': ['Live memory', 'bytes', 0],
+};
+const RANGES = [['3600', '1 h'], ['21600', '6 h'], ['86400', '1 d'], ['604800', '7 d']], STEPS = [['60', 'Minute'], ['3600', 'Hour'], ['86400', 'Day']];
+const AUTO_STEPS = [10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400], MAX_BARS = 720, AUTO_GRAPH_S = 90000, MAX_ROWS = 200, MAX_MARKS = 60;
+export const MAX_STEPS = 11000, NO_RANGES = { rf: null, ru: null, bf: null, bu: null };
+
+const quoteValue = (value) => `'${value.replace(/['\\]/g, '\\$&')}'`;
+const quoteName = (name) => (/^[A-Za-z_][\w.]*$/.test(name) ? name : `\`${name}\``);
+const localTime = (time) => new Date((time - new Date(time * 1000).getTimezoneOffset() * 60) * 1000).toISOString().slice(0, 16);
+
+// A list of [value, text] that calls back with the chosen value.
+export const chooseBox = (label, options, value, onchoose) => select('', label, options, value, (event) => onchoose(event.target.value));
+
+export const historyPath = (path, parameters) => `/v1/history/${path}?${queryText(Object.entries(parameters))}`;
+
+// The selection in the URL. The times of a range that ends now are fixed here, so that all requests agree.
+export function historyState() {
+    const length = number(getState('ra', '3600')), now = Math.ceil(Date.now() / 10000) * 10, event = getState('ev', 'on-cpu');
+    if (length && !isOffline()) setState({ hf: now - length, hu: now });
+    const [text, unit, divisor] = RECORDED[event] ?? [event, 'count', 1];
+    return { from: number(getState('hf')), until: number(getState('hu')), what: { service: getState('sv'), event, selector: getState('sr') }, text, unit, divisor };
+}
+
+// What a point of a series means, in the unit of historyState().
+export const pointValue = (value, { divisor }, step) => number(value) / (divisor ? divisor * step : 1);
+
+export const recordedChoice = (events, chosen, onchoose) => choice('what was recorded', Object.entries(RECORDED).filter(([event]) => events.includes(event) || event === chosen)
+    .map(([event, [text]]) => [event, text]), chosen, onchoose);
+export const rangeChoice = (onchoose) => choice('range', RANGES, getState('ra', '3600'), onchoose);
+
+// The graph of the range in the URL, or its difference from the second one. A load that the next one overtakes is ended.
+export class RangeGraph {
+    constructor(ctx, picture, pathOf, options) {
+        Object.assign(this, { picture, pathOf, place: h('div'), note: h('p', { class: 'muted', role: 'status' }), body: h('div') });
+        ctx.root.append(this.place, this.note, this.body);
+        ctx.signal.addEventListener('abort', () => this.stop());
+        this.viewer = createViewer(this.body, options);
+    }
+
+    chosen() {
+        return ['r', 'b'].map((key) => (getState(`${key}u`) ? [number(getState(`${key}f`)), number(getState(`${key}u`))] : null));
+    }
+
+    choose(from, until, isBase) {
+        setState(from === null ? NO_RANGES : isBase ? { bf: from, bu: until } : { rf: from, ru: until }, true);
+    }
+
+    // Shows in the picture what is chosen.
+    mark() {
+        const [range, base] = this.chosen();
+        this.picture.clear();
+        if (range) this.picture.select(...range);
+        if (base) this.picture.selectBase(...base);
+    }
+
+    // `whole` is shown if no range is chosen. Values of the base are scaled to the length of the range, but states are not.
+    show(name, whole, isState) {
+        const [chosen, base] = this.chosen(), range = chosen ?? whole, { signal } = this.stop(), text = (one) => this.picture.rangeText(...one);
+        const scale = base && !isState ? (range[1] - range[0]) / (base[1] - base[0]) : 1, about = base ? [`the base is ${text(base)}${isState ? '' : ', scaled to the same length'}`] : [];
+        this.note.textContent = 'loading the profile…';
+        return attempt(this.place, signal, async () => {
+            const [now, old] = await Promise.all([range, base].map((one) => one && loadProfile(this.pathOf(...one), signal)));
+            if (old) old.values = old.values.map((values) => values.map((value) => Math.round(value * scale)));
+            this.note.textContent = old && !old.total(old.defaultType) ? 'Nothing was sampled in the second range.' : '';
+            this.body.hidden = false;
+            this.viewer.show(now, { base: old, title: `${name}, ${text(range)}${base ? ` against ${text(base)}` : ''}`, about });
+        });
+    }
+
+    // No graph, but something else in its place.
+    clear(...instead) {
+        this.stop();
+        this.body.hidden = true;
+        this.note.replaceChildren(...instead);
+    }
+
+    stop() {
+        this.abort?.abort();
+        this.abort = new AbortController();
+        return this.abort;
+    }
+}
+
+class History {
+    constructor(ctx, info) {
+        Object.assign(this, { ctx, info, controls: h('div'), errors: h('div'), facts: h('p', { class: 'muted' }), services: h('div') });
+        ctx.root.append(this.controls, this.errors);
+        this.strip = createStrip(ctx.root, { label: 'values over time', onselect: (...range) => {
+            this.graph.choose(...range);
+            this.showGraph();
+        } });
+        ctx.root.append(this.facts, this.services);
+        this.graph = new RangeGraph(ctx, this.strip, (from, until) => historyPath('profile', { ...this.state.what, from, until, output: 'proto' }), { name: 'history', empty: 'nothing was sampled in this range' });
+    }
+
+    ask(path, parameters = {}) {
+        return getJson(historyPath(path, { from: this.state.from, until: this.state.until, ...parameters }), { signal: this.ctx.signal });
+    }
+
+    // After a change of anything but the chosen ranges.
+    update(changes = {}) {
+        setState(changes, true);
+        this.state = historyState();
+        this.graph.clear();
+        return attempt(this.errors, this.ctx.signal, async () => {
+            const { services } = await this.ask('services'), names = services.map((one) => one.name), { what } = this.state;
+            if (!what.service && !getState('all')) what.service = names.length === 1 ? names[0] : names.find((name) => name === this.ctx.target) ?? '';
+            this.drawServices(services);
+            await this.drawControls(services);
+            await this.drawStrip();
+            this.graph.mark();
+            this.showGraph();
+        });
+    }
+
+    drawServices(services) {
+        const sorted = [...services].sort((a, b) => number(b.onCpuNs) - number(a.onCpuNs)), isShown = !this.state.what.service && services.length > 1;
+        const row = (one) => h('tr', {}, h('td', {}, button(one.name, () => this.update({ sv: one.name }), { class: 'name' })),
+            [formatSeconds(number(one.onCpuNs) / 1e9), one.hosts, one.processes].map((text) => h('td', { class: 'number' }, text)));
+        this.services.replaceChildren(isShown ? h('table', { class: 'list' }, h('tr', {}, ['Service', 'CPU time', 'Hosts', 'Processes'].map((text) => h('th', {}, text))),
+            sorted.slice(0, MAX_ROWS).map(row)) : '');
+    }
+
+    async drawControls(services) {
+        const { what, from, until } = this.state, events = services.find((one) => one.name === what.service)?.events ?? services.flatMap((one) => one.events);
+        const scope = what.service ? { selector: `service = ${quoteValue(what.service)}` } : {}, { names } = await this.ask('labels', scope), labels = names.map((name) => [name, name]);
+        const service = chooseBox('service', [['', 'all services'], ...services.map((one) => [one.name, one.name])], what.service, (sv) => this.update({ sv, all: !sv, ...NO_RANGES }));
+        const values = h('span'), label = chooseBox('filter by a label', [['', 'filter by label…'], ...labels], '', async (name) => {
+            const found = await this.ask(`labels/${encodeURIComponent(name)}`, scope).catch((error) => showError(this.errors, error));
+            const all = found && [['', found.isCut ? 'value (the first of them)…' : 'value…'], ...found.values.map((one) => [one, one || '(none)'])];
+            if (found) values.replaceChildren(chooseBox('value of the label', all, '', (value) => this.addCondition(name, value)));
+        });
+        const selector = h('input', { class: 'wide', value: what.selector, placeholder: "conditions: version = '1.4' AND host LIKE 'web-%'",
+            'aria-label': 'conditions on labels', onchange: () => this.update({ sr: selector.value }) });
+        const steps = STEPS.filter(([step]) => (until - from) / step <= MAX_STEPS && until - from >= 2 * step);
+        this.controls.replaceChildren(h('div', { class: 'bar' }, service, recordedChoice(events, what.event, (ev) => this.update({ ev })), label, values, selector),
+            h('div', { class: 'bar' }, rangeChoice((ra) => this.update({ ra, ...NO_RANGES })), this.timeInput('from', 'hf'), this.timeInput('until', 'hu'),
+                button('Zoom in', () => this.zoom(...(this.graph.chosen()[0] ?? [])), { title: 'to the chosen range' }),
+                button('Zoom out', () => this.zoom(from - (until - from) / 2, until + (until - from) / 2)),
+                choice('length of a bar', [['', 'Auto'], ...steps], getState('st'), (st) => this.update({ st })),
+                h('label', {}, 'mark changes of', chooseBox('label whose changes are marked', labels, getState('mk', 'version'), (mk) => this.update({ mk }))),
+                h('a', { href: linkTo('heatmap', { sv: what.service, ev: what.event, sr: what.selector, ra: getState('ra', '3600'), hf: from, hu: until }) }, 'Heat map')));
+    }
+
+    timeInput(text, key) {
+        const input = h('input', { type: 'datetime-local', 'aria-label': text, value: localTime(this.state[text]), onchange: () => {
+            const time = new Date(input.value).getTime() / 1000;
+            if (time) this.update({ ra: '0', [key]: time });
+        } });
+        return h('label', {}, text, input);
+    }
+
+    addCondition(name, value) {
+        const condition = `${quoteName(name)} = ${quoteValue(value)}`, old = getState('sr');
+        this.update({ sr: !old || old.startsWith('{') ? condition : `${/\bor\b/i.test(old) ? `(${old})` : old} AND ${condition}` });
+    }
+
+    zoom(from, until) {
+        const now = Date.now() / 1000;
+        if (until) this.update({ ra: '0', hf: Math.floor(from / 10) * 10, hu: Math.ceil(Math.min(until, now) / 10) * 10 });
+        else showError(this.errors, new Error('choose a range in the strip first'));
+    }
+
+    async drawStrip() {
+        const { from, until, what, unit, divisor } = this.state, step = number(getState('st')) || (AUTO_STEPS.find((one) => (until - from) / one <= MAX_BARS) ?? 86400);
+        const range = { ...what, from: Math.floor(from / step) * step, until, step }, { series: [one], completeness } = await this.ask('series', range);
+        const values = one?.value.map((value) => pointValue(value, this.state, step)) ?? [], times = one?.timeUnixS.map(number) ?? [];
+        Object.assign(this.strip, { unit, bars: divisor > 0 });
+        this.strip.set({ from: range.from, until: Math.max(until, range.from + step), step, series: [{ times, values }], marks: one ? await this.marks(range) : [] });
+        const expected = number(completeness.windowsExpected), missing = expected - number(completeness.windowsReceived);
+        const counts = ['samples', 'dropped'].map((key) => `${number(completeness[key]).toLocaleString('en')} ${key}`), { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
+        this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
+            `complete: ${percent(expected - missing, expected)} of the windows${missing > 0 ? ` (${missing.toLocaleString('en')} are missing)` : ''}`, ...counts]
+            : ['Nothing was recorded in this range', number(last) ? `history has ${rangeText(number(first) / 1e9, number(last) / 1e9)}` : 'history is empty: the first window takes 10 s'])
+            .concat(`the store has ${formatValue(number(this.info.sizeBytes), 'bytes')}`, trouble ? `nothing is stored at the moment: ${trouble}` : []).join(' · ');
+    }
+
+    // Where the set of a label's values changes.
+    async marks(range) {
+        const label = getState('mk', 'version'), { series } = await this.ask('series', { ...range, group_by: label, limit: 20 }), sets = new Map(), marks = [];
+        for (const { labels: [{ value }], timeUnixS } of series) for (const time of timeUnixS) sets.set(number(time), [...(sets.get(number(time)) ?? []), value || 'none']);
+        let before = null;
+        for (const [time, values] of [...sets].sort((a, b) => a[0] - b[0])) {
+            const text = values.sort().join(', ');
+            if (before !== null && text !== before) marks.push({ time, text: `${label} ${before} → ${text}` });
+            before = text;
+        }
+        return marks.slice(-MAX_MARKS);
+    }
+
+    showGraph(isForced = false) {
+        const { from, until, what, text, divisor } = this.state, length = until - from;
+        const all = button(`Show all ${formatSeconds(length)}`, () => this.showGraph(true)), isLong = length > AUTO_GRAPH_S && !isForced;
+        if (isLong && !this.graph.chosen()[0]) this.graph.clear(message('hint', 'Choose a range in the strip for its graph. ', all));
+        else this.graph.show(`${what.service || 'all services'}, ${text}`, [from, until], !divisor);
+    }
+}
+
+export const historyView = {
+    name: 'history',
+    title: 'History',
+    async open(ctx) {
+        const info = await getJson('/v1/history/info', { signal: ctx.signal }).catch((problem) => (problem.status === 501 ? null : Promise.reject(problem)));
+        if (!info) return ctx.root.append(message('hint', 'History is off. Turn it on with `sonded --history`, or for one program with `sonde run --history -- COMMAND`. Then it is here.'));
+        const view = new History(ctx, info);
+        await view.update();
+        return () => view.graph.viewer.destroy();
+    },
+};

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// A profile on the page: tools, the flame graph or table or callers and callees, and the line that describes a frame. Its settings are
+// in the URL: q search, z zoomed node, i inverted, th threads, co colour, tb what is shown, so sort, f focus, hd hidden, ty sample type,
+// ab absolute change, sel the function whose callers and callees are shown.
+import { button, choice, formatChange, formatSeconds, formatTime, formatValue, h, message, percent } from './dom.js';
+import { exportMenu } from './export.js';
+import { changeOf, Flame } from './flame.js';
+import { closeMenu, copyText, menuButton, showDialog, showMenu } from './menu.js';
+import { join, KIND } from './profile.js';
+import { getState, isOn, setState } from './state.js';
+import { FunctionTable, Sandwich } from './table.js';
+import { buildTree, literal, nodeName, pathTo, searchRegex, searchTree, stackPaths } from './tree.js';
+
+let keyReceiver = null;
+
+// [key, what it does, run(viewer)]
+const KEYS = [
+    ['/', 'search', (v) => v.box.focus()],
+    ['n', 'next match', (v) => v.nextMatch(1)],
+    ['N', 'previous match', (v) => v.nextMatch(-1)],
+    ['Arrows', 'move to caller, callee and neighbours', null],
+    ['Enter', 'zoom to the selected frame', (v) => v.flame.zoom(v.flame.selected)],
+    ['0', 'show everything again', (v) => v.reset()],
+    ['Escape', 'zoom out', (v) => v.escape()],
+    ['+', 'zoom in', (v) => v.flame.scale(0.7, v.flame.width / 2)],
+    ['-', 'zoom out a little', (v) => v.flame.scale(1.4, v.flame.width / 2)],
+    ['i', 'invert: leaves first, their callers below', (v) => v.toggle('i')],
+    ['t', 'graph, table', (v) => v.setPart(v.part === 'table' ? 'graph' : 'table')],
+    ['c', 'callers and callees of the selected frame', (v) => v.openSandwich(v.tree.fn[v.flame.selected])],
+    ['s', 'split threads', (v) => v.toggle('th')],
+    ['m', 'colour by module or by share', (v) => v.toggle('co')],
+    ['f', 'focus on stacks through the selected frame', (v) => v.focus(v.flame.selected)],
+    ['h', 'hide the selected function', (v) => v.hide(v.flame.selected)],
+    ['.', 'menu of the selected frame', (v) => v.openMenu(v.flame.selected)],
+    ['?', 'this list', () => showKeys()],
+];
+const MEASURES = { cpu: 'CPU time', samples: 'samples', wall: 'wall-clock time', off_cpu: 'blocked time', inuse_space: 'live bytes', inuse_objects: 'live objects',
+    alloc_space: 'allocated bytes', alloc_objects: 'allocated objects', delay: 'waiting time' };
+const exactly = (name) => `^${literal(name)}$`, isMemory = (type) => /space|objects/.test(type.type);
+const measureName = (type) => MEASURES[type.type] ?? type.type;
+const ARROWS = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
+
+export function showKeys() {
+    showDialog('Keys', h('dl', { class: 'keys' }, KEYS.map(([key, what]) => [h('dt', {}, h('kbd', {}, key)), h('dd', {}, what)])),
+        h('p', { class: 'muted' }, 'Mouse: click zooms, double click shows everything, dragging moves, Ctrl and wheel zooms, the right button opens the menu.'));
+}
+
+document.addEventListener('keydown', (event) => {
+    if (!keyReceiver?.tree || event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.('input, select, textarea, dialog, .menu, [data-keys]')) return;
+    if (keyReceiver.onKey(event)) event.preventDefault();
+});
+
+class Viewer {
+    constructor(container, { empty, name }) {
+        Object.assign(this, { empty: empty ?? 'no samples: the target was idle; if not, run `sonde doctor`', name: name ?? 'profile', searchListeners: [] });
+        this.profile = this.tree = this.base = null;
+        this.box = h('input', { type: 'search', placeholder: 'search: a function or a regular expression', 'aria-label': 'search functions', oninput: () => this.search(this.box.value),
+            onkeydown: (event) => event.key === 'Enter' && this.nextMatch(event.shiftKey ? -1 : 1) });
+        this.box.value = getState('q');
+        this.count = h('output', { class: 'count' });
+        this.tools = h('div', { class: 'bar tools' });
+        this.chips = h('div', { class: 'bar chips' });
+        this.legend = h('p', { class: 'legend muted' });
+        this.detail = h('div', { class: 'detail', 'aria-live': 'polite' });
+        this.canvas = h('canvas', { tabindex: 0, role: 'application', 'aria-roledescription': 'flame graph', 'aria-label': 'flame graph: move with the arrow keys, ? lists all keys' });
+        this.body = h('div', { class: 'flame' }, this.canvas);
+        this.listBox = h('div', { class: 'tablebox' });
+        this.heading = h('h2', { class: 'title' });
+        this.about = h('details', { class: 'about' }, h('summary', {}, 'About this profile'));
+        this.notice = h('div');
+        this.element = h('section', { class: 'viewer', 'aria-label': 'profile' }, this.heading, this.tools, this.chips, this.legend, this.notice, this.detail, this.body, this.listBox, this.about);
+        container.append(this.element);
+        this.makeParts();
+        keyReceiver = this;
+    }
+
+    makeParts() {
+        this.flame = new Flame(this.canvas, {
+            onhover: (n) => this.describe(n >= 0 ? n : this.flame.selected),
+            onselect: (n) => this.describe(n),
+            onzoom: (n) => setState({ z: n > 0 ? this.tree.id[n].toString(36) : null }, true),
+            onmenu: (n, x, y) => this.openMenu(n, x, y),
+            onframe: (ms) => { this.canvas.dataset.frameMs = ms.toFixed(2); },
+        });
+        this.table = new FunctionTable(this.listBox, (fn) => this.openSandwich(fn), (sort) => setState({ so: sort }));
+        this.sandwich = new Sandwich(this.listBox, (fn) => this.openSandwich(fn));
+        this.onScheme = () => this.flame.tree && this.flame.draw();
+        matchMedia('(prefers-color-scheme: dark)').addEventListener('change', this.onScheme);
+        document.addEventListener('sonde-theme', this.onScheme);
+    }
+
+    destroy() {
+        this.flame.destroy();
+        this.sandwich.destroy();
+        closeMenu();
+        document.removeEventListener('sonde-theme', this.onScheme);
+        matchMedia('(prefers-color-scheme: dark)').removeEventListener('change', this.onScheme);
+        this.element.remove();
+        if (keyReceiver === this) keyReceiver = null;
+    }
+
+    get part() {
+        return getState('tb', 'graph');
+    }
+
+    get type() {
+        const at = this.profile.types.findIndex((type) => type.type === getState('ty'));
+        return at >= 0 ? at : this.profile.defaultType;
+    }
+
+    get unit() {
+        return this.profile.types[this.type].unit;
+    }
+
+    // Memory is compared by its bytes, time by its share.
+    get byShare() {
+        return getState('ab') ? !isOn('ab') : !isMemory(this.profile.types[this.type]);
+    }
+
+    settings() {
+        return { colourBy: isOn('co') ? 'share' : 'module', isDiff: !!this.base, isMemory: isMemory(this.profile.types[this.type]), byShare: this.byShare };
+    }
+
+    options() {
+        return { focus: searchRegex(getState('f'), true), hide: searchRegex(getState('hd'), true), inverted: isOn('i'), threads: isOn('th') };
+    }
+
+    // ---- What is shown ----
+
+    show(profile, { base = null, title = '', about = [] } = {}) {
+        Object.assign(this, { profile, base, title });
+        this.shown = profile;
+        this.shownType = this.type;
+        this.notice.replaceChildren();
+        if (base) this.joinBase();
+        this.heading.textContent = title;
+        this.writeAbout(about);
+        this.build();
+    }
+
+    joinBase() {
+        const name = this.profile.types[this.type].type, baseType = this.base.types.findIndex((type) => type.type === name);
+        if (baseType < 0) {
+            this.notice.replaceChildren(message('error', `the profiles measure different things: the base has no ${name}. Choose two of the same kind.`));
+            this.base = null;
+            return;
+        }
+        this.shown = join(this.profile, this.base, this.type, baseType);
+        this.shownType = 0;
+    }
+
+    writeAbout(about) {
+        const p = this.profile, facts = [];
+        if (p.timeNanos) facts.push(`taken at ${formatTime(p.timeNanos / 1e9, true)}`);
+        if (p.durationNanos) facts.push(`over ${formatSeconds(p.durationNanos / 1e9)}`);
+        const texts = [facts.join(' '), ...about, ...p.comments, `${p.stackCount.toLocaleString('en')} stacks, ${p.functions.length.toLocaleString('en')} functions`].filter(Boolean);
+        this.about.replaceChildren(h('summary', {}, 'About this profile'), h('ul', {}, texts.map((text) => h('li', {}, text))));
+    }
+
+    // After a change of the profile or of what is drawn of it.
+    build() {
+        const zoomed = parseInt(getState('z'), 36) >>> 0, selected = this.tree ? this.tree.id[this.flame.selected] : 0;
+        this.tree = buildTree(this.shown, this.shownType, stackPaths(this.shown, this.options()));
+        this.straight = null;
+        Object.assign(this.flame, this.settings(), { hit: null });
+        this.flame.show(this.tree, zoomed || 0);
+        this.flame.selected = Math.max(0, this.tree.id.indexOf(selected));
+        this.drawTools();
+        this.search(getState('q'), false);
+        this.describe(this.flame.selected);
+        if (this.part === 'callers') this.drawSandwich();
+    }
+
+    drawTools() {
+        const p = this.profile, isEmpty = this.tree.total[0] <= 0 && this.tree.baseTotal[0] <= 0;
+        const parts = choice('what is shown', [['graph', 'Graph'], ['table', 'Table'], ['callers', 'Callers & callees']], this.part, (part) => this.setPart(part));
+        const toggles = [['i', 'Invert', 'leaves first, their callers below (i)'], ['th', 'Threads', 'a level of threads (s)']].map(([key, text, hint]) => button(text, () => this.toggle(key), {
+            title: hint, 'aria-pressed': String(isOn(key)) }));
+        const types = p.types.length > 1 && h('select', { 'aria-label': 'what is measured', onchange: (event) => this.change({ ty: event.target.value, z: null }) },
+            p.types.map((type, t) => h('option', { value: type.type, selected: t === this.type }, measureName(type))));
+        const colours = this.base ? choice('how changes are measured', [['share', 'By share'], ['absolute', 'Absolute']], this.byShare ? 'share' : 'absolute', (by) => this.change({ ab: by === 'absolute' ? '1' : '0' }))
+            : choice('colour', [['module', 'Module'], ['share', 'Share']], isOn('co') ? 'share' : 'module', (by) => this.change({ co: by === 'share' }));
+        this.exporter ??= menuButton('Export ▾', () => exportMenu(() => ({ profile: this.profile, base: this.base, type: this.type, title: this.title }), this.name), { title: 'save this view' });
+        const old = this.box.parentElement === this.tools && document.activeElement === this.box;
+        this.tools.replaceChildren(this.box, this.count, parts, ...toggles, types || '', colours, this.exporter);
+        if (old) this.box.focus();
+        this.drawChips();
+        this.drawLegend();
+        this.body.hidden = isEmpty || this.part !== 'graph';
+        if (isEmpty && !this.notice.firstChild) this.notice.replaceChildren(message('hint', this.empty));
+    }
+
+    drawChips() {
+        const chip = (key, text) => getState(key) && h('span', { class: 'chip' }, text, ' ', h('code', {}, getState(key)), button('×', () => this.change({ [key]: null }), { 'aria-label': `remove: ${text}` }));
+        this.chips.replaceChildren(...[chip('f', 'only stacks through'), chip('hd', 'hidden')].filter(Boolean));
+    }
+
+    drawLegend() {
+        const t = this.tree, unit = this.unit, what = measureName(this.profile.types[this.type]);
+        if (!this.base) {
+            this.legend.textContent = `${formatValue(t.total[0], unit)}${unit === 'count' ? ' ' : ' of '}${what}${isOn('co') ? ' · darker: more time in the function itself' : ' · colour: module'}`;
+            return;
+        }
+        const swatch = (kind) => h('i', { class: `swatch ${kind}` });
+        this.legend.replaceChildren(swatch('grown'), `▲ ${this.byShare ? 'takes a larger share' : 'takes more'} than in the base  `, swatch('shrunk'), `▼ ${this.byShare ? 'a smaller share' : 'less'}  `,
+            `· width: the new profile · base ${formatValue(t.baseTotal[0], unit)}, new ${formatValue(t.total[0], unit)} (${formatChange(t.total[0] - t.baseTotal[0], unit)})`);
+    }
+
+    describe(n) {
+        const t = this.tree, unit = this.unit, fn = n > 0 ? t.profile.functions[t.fn[n]] : null;
+        const texts = [h('b', {}, nodeName(t, n)), ` ${formatValue(t.total[n], unit)}, ${percent(t.total[n], t.total[0])}`];
+        if (this.flame.zoomed > 0 && n !== this.flame.zoomed) texts.push(`, ${percent(t.total[n], t.total[this.flame.zoomed])} of the zoomed frame`);
+        if (n > 0) texts.push(` · itself ${formatValue(t.self[n], unit)}, ${percent(t.self[n], t.total[0])}`);
+        if (this.base) texts.push(` · base ${formatValue(t.baseTotal[n], unit)}, ${percent(t.baseTotal[n], t.baseTotal[0])}${changeOf(t, n, this.byShare).sign ? '' : ' (no change)'}`);
+        if (fn) texts.push(h('span', { class: 'muted' }, ` · ${fn.kind === KIND.KERNEL ? 'kernel' : fn.module || 'no module'}${fn.file ? ` · ${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}` : ''}`));
+        this.detail.replaceChildren(...texts);
+    }
+
+    // ---- Changes by the user ----
+
+    change(changes) {
+        setState(changes, true);
+        if ('ty' in changes) this.show(this.profile, { base: this.base, title: this.title });
+        else this.build();
+    }
+
+    toggle(key) {
+        this.change({ [key]: !isOn(key), z: null });
+    }
+
+    setPart(part) {
+        setState({ tb: part === 'graph' ? null : part }, true);
+        this.sandwich.destroy();
+        this.drawTools();
+        this.drawTable();
+        if (part === 'callers') this.drawSandwich();
+        if (part === 'graph') this.flame.resize();
+    }
+
+    // Of the stacks as they are, also when the graph is inverted.
+    drawTable() {
+        if (this.part !== 'table') return;
+        this.straight ??= isOn('i') ? buildTree(this.shown, this.shownType, stackPaths(this.shown, { ...this.options(), inverted: false })) : this.tree;
+        this.table.show(this.straight, this.unit, !!this.base, this.regex, getState('so'));
+    }
+
+    openSandwich(fn) {
+        if (fn >= 0) setState({ sel: this.shown.functions[fn].name });
+        this.setPart('callers');
+    }
+
+    drawSandwich() {
+        const functions = this.shown.functions, name = getState('sel') || (this.tree.count > 1 ? functions[this.tree.fn[this.flame.selected || 1]].name : '');
+        const fn = functions.findIndex((one) => one.name === name);
+        if (fn >= 0) this.sandwich.show(this.shown, this.shownType, fn, this.options(), this.unit, this.settings());
+        else this.listBox.replaceChildren(message('hint', name ? `${name} is not in this profile: choose a function in the graph or the table` : 'choose a function in the graph or the table'));
+    }
+
+    search(text, isNew = true) {
+        if (isNew) setState({ q: text });
+        this.regex = searchRegex(text);
+        const found = this.regex ? searchTree(this.tree, this.regex) : null;
+        this.found = found;
+        this.flame.hit = found?.hit ?? null;
+        this.count.textContent = found ? `${percent(found.sum, this.tree.total[0])} matched` : '';
+        this.flame.draw();
+        this.drawTable();
+        if (isNew) for (const listener of this.searchListeners) listener(text);
+    }
+
+    onSearch(callback) {
+        this.searchListeners.push(callback);
+        if (getState('q')) callback(getState('q'));
+    }
+
+    nextMatch(step) {
+        const nodes = this.found?.nodes ?? [];
+        if (!nodes.length) return;
+        const at = nodes.findIndex((n) => n >= this.flame.selected), here = nodes[at] === this.flame.selected;
+        const from = at < 0 ? (step > 0 ? -1 : 0) : here || step < 0 ? at : at - 1;
+        this.flame.select(nodes[(from + step + nodes.length) % nodes.length]);
+    }
+
+    focus(n) {
+        if (n > 0) this.change({ f: exactly(nodeName(this.tree, n)), z: null });
+    }
+
+    hide(n) {
+        const one = exactly(nodeName(this.tree, n));
+        if (n > 0) this.change({ hd: getState('hd') ? `${getState('hd')}|${one}` : one, z: null });
+    }
+
+    reset() {
+        this.box.value = '';
+        setState({ q: null, f: null, hd: null, z: null }, true);
+        this.build();
+    }
+
+    escape() {
+        if (this.part !== 'graph') this.setPart('graph');
+        else this.flame.zoom(this.flame.zoomed > 0 ? this.tree.parent[this.flame.zoomed] : 0);
+    }
+
+    openMenu(n, x, y) {
+        const t = this.tree, fn = n > 0 ? t.profile.functions[t.fn[n]] : null, box = this.canvas.getBoundingClientRect();
+        if (!fn) return;
+        const source = fn.file && `${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}`, stack = () => pathTo(t, n).map((one) => nodeName(t, one)).join('\n');
+        const items = [{ text: 'Zoom to this frame', run: () => this.flame.zoom(n) }, { text: 'Callers and callees', run: () => this.openSandwich(t.fn[n]) },
+            { text: 'Focus on stacks through it', run: () => this.focus(n) }, { text: 'Hide this function', run: () => this.hide(n) },
+            { text: 'Copy name', run: () => copyText(fn.name, 'name') }, { text: 'Copy stack', run: () => copyText(stack(), 'stack') }];
+        if (source) items.push({ text: `Copy source line ${source.slice(source.lastIndexOf('/') + 1)}`, run: () => copyText(source, 'source line') });
+        showMenu(items, x ?? box.left + 40, y ?? box.top + 40);
+    }
+
+    // True if the key was one of ours.
+    onKey(event) {
+        const arrow = ARROWS[event.key], row = KEYS.find(([key]) => key === event.key);
+        if (arrow && this.part === 'graph' && document.activeElement === this.canvas) {
+            this.flame.select(this.flame.neighbour(arrow));
+            return true;
+        }
+        if (!row?.[2] || (event.key === 'Enter' && document.activeElement !== this.canvas)) return false;
+        row[2](this);
+        return true;
+    }
+}
+
+export const createViewer = (container, options = {}) => new Viewer(container, options);

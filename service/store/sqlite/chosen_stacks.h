@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which of a service's stacks a query counts. A chunk has a stack's number, which is its service's
+ * own; a query has ids. Thread safety: one thread at a time. */
+#ifndef SONDE_SERVICE_STORE_SQLITE_CHOSEN_STACKS_H
+#define SONDE_SERVICE_STORE_SQLITE_CHOSEN_STACKS_H
+
+#include "service/store/sqlite/scan.h"
+
+/* Set ids and count (in ascending order); the rest is zeroed. */
+struct chosen_stacks {
+    const uint64_t *ids; /* NULL = all stacks */
+    size_t count;
+    uint32_t service; /* of is_chosen; 0 = none yet */
+    bool *is_chosen;  /* by number */
+    size_t numbers;
+};
+
+/* Whether a row of the scan's current service counts. Failures are the scan's db's. */
+bool chosen_stacks_has(struct chosen_stacks *chosen, struct scan *scan, uint64_t number);
+void chosen_stacks_finish(struct chosen_stacks *chosen);
+
+#endif

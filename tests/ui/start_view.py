@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first page, captures and comparisons in a browser: what can be profiled, one click to a flame graph, a capture with its
+progress, the difference of two, and files that are dropped on the page."""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+from tests.ui import view
+
+DEMO = os.path.abspath("clients/demo/demo")
+stack.install()
+SERVER = stack.Server(DEMO, flags=("--name", "demo", "--history"), ready="demo: pid")
+PAGE = view.View(SERVER.page)
+
+# Answers the requests whose path contains a word by itself: with a status and a text, or not at all if the status is 0.
+ANSWER = """window.realFetch ??= window.fetch;
+const [word, status, text] = arguments;
+window.fetch = (path, options) => {
+    if (!String(path).includes(word)) return realFetch(path, options);
+    return status ? Promise.resolve(new Response(text, { status })) : Promise.reject(new TypeError('refused'));
+};"""
+
+DROP = """const [name, text, css] = arguments, data = new DataTransfer();
+data.items.add(new File([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))], name));
+document.querySelector(css).dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
+
+
+def ask(path, method="GET"):
+    status, _, body = SERVER.get(path, method=method)
+    assert status in (200, 201), f"{path}: {status} {body}"
+    return json.loads(body)
+
+
+def drop(name, content, css="main"):
+    PAGE.run(DROP, name, base64.b64encode(content).decode(), css)
+
+
+def answer(word, status, text=""):
+    PAGE.run(ANSWER, word, status, text)
+
+
+def filter_targets(text):
+    PAGE.run("""const box = document.querySelector('.start input');
+        box.value = arguments[0];
+        box.dispatchEvent(new Event('input'));""", text)
+
+
+def captures():
+    """Takes two captures unless they exist, and returns their numbers, the older first."""
+    known = [one["id"] for one in ask("/v1/captures")["captures"] if one["kind"] == "cpu"]
+    for _ in range(2 - len(known)):
+        known.insert(0, ask("/t/demo/v1/captures?seconds=1&frequency=499", "POST")["id"])
+    return sorted(known[:2], key=int)
+
+
+def unexpected_errors():
+    """Messages of the console without those about answers that are not 200, which the page shows as sentences."""
+    return [text for text in PAGE.browser.errors() if "Failed to load resource" not in text]
+
+
+# ---- The first page ----
+
+
+def test_one_click_leads_from_the_first_page_to_a_flame_graph():
+    PAGE.go("/")
+    PAGE.until_text("attached", ".start .tag")
+    PAGE.click("demo", "a.name")
+    PAGE.until_text("of CPU time", ".legend")
+    check.contains(PAGE.driver.current_url, "/t/demo/#live")
+    check.equal(unexpected_errors(), [])
+
+
+def test_every_process_is_listed_with_its_cpu_use():
+    PAGE.go("/")
+    filter_targets(str(os.getpid()))
+    text = PAGE.until_text(f"pid {os.getpid()}", ".start table")
+    check.contains(text, "python")
+    PAGE.until_text("%", ".start .spark")
+    filter_targets("")
+    PAGE.until_text("every process of this machine", ".start table")
+    PAGE.click("@all", "a.name")
+    check.until(lambda: "/t/@all/#live" in PAGE.driver.current_url, what="the page of all processes")
+
+
+def test_a_recorded_target_shows_its_last_minutes_from_history():
+    check.until(lambda: ask("/v1/history/series?from=-5m&step=10&group_by=service")["series"], 60, "a window in the history")
+    PAGE.go("/")
+    PAGE.until_text("recorded", ".start .target")
+    PAGE.until_text("are recorded", ".features")
+    PAGE.shoot("start")
+
+
+def test_what_is_off_is_shown_with_the_line_that_turns_it_on():
+    PAGE.go("/")
+    answer("/v1/history/info", 501, '{"code":501,"message":"there is no history store"}')
+    PAGE.until_text("no history store", ".features .off", 60)
+    check.contains(PAGE.text(".features .off"), "sonded --history")
+    check.contains(PAGE.text(".features"), "Heap of demo")
+
+
+def test_the_page_says_when_the_gateway_does_not_answer_and_recovers():
+    PAGE.go("/")
+    PAGE.until_text("attached", ".start")
+    answer("/v1/", 0)
+    PAGE.until_text("the gateway does not answer", ".message.error")
+    check.contains(PAGE.text(".start table"), "demo")  # what was known stays
+    answer("nothing like this", 0)
+    check.until(lambda: not PAGE.text(".message.error"), what="the end of the message")
+
+
+def test_a_missing_token_is_asked_for():
+    PAGE.go("/")
+    PAGE.until_text("attached", ".start")
+    answer("/v1/targets", 401, '{"code":401,"message":"a token is needed"}')
+    PAGE.until_text("a token is needed", "#token")
+
+
+def test_names_of_processes_stay_text():
+    name = os.path.join(stack.WORK, "<b>bold")
+    shutil.copy("/bin/sleep", name)
+    with subprocess.Popen([name, "60"]) as process:
+        PAGE.go("/")
+        filter_targets("bold")
+        PAGE.until_text("<b>bold", "a.name")
+        check.equal(PAGE.run("return document.querySelectorAll('.start table b').length"), 0)
+        process.kill()
+
+
+# ---- Captures ----
+
+
+def take(seconds, rate=499):
+    PAGE.go("/t/demo/#captures")
+    PAGE.until_text("Note", "form")
+    PAGE.run("""const set = (name, value) => { document.querySelector(`[name=${name}]`).value = value; };
+        set('seconds', arguments[0]); set('frequency', arguments[1]); set('note', 'a <i>note</i>');""", seconds, rate)
+    PAGE.click("Capture")
+
+
+def test_a_capture_shows_its_progress_and_opens():
+    take(3)
+    PAGE.until_text("s of 3, ", ".panel .bar")
+    PAGE.until_text("a <i>note</i>", ".title", 60)
+    share = PAGE.search("match_rules")
+    assert share > 50, share
+    PAGE.click("Heat map", "#view a")
+    check.until(lambda: "#heatmap?capture=" in PAGE.driver.current_url, what="the heat map of the capture")
+    check.equal(unexpected_errors(), [])
+
+
+def test_a_capture_can_be_cancelled():
+    before = len(ask("/v1/captures")["captures"])
+    take(600)
+    PAGE.until_text("s of 600, ", ".panel .bar")
+    PAGE.click("Cancel")
+    check.until(lambda: SERVER.targets()[0]["capturesRunning"] == 0 or len(ask("/v1/captures")["captures"]) == before, what="the end of the capture")
+    check.until(lambda: "s of 600" not in PAGE.text(".panel"), what="the end of the progress")
+
+
+def test_a_refused_capture_is_a_sentence():
+    PAGE.go("/t/demo/#captures")
+    PAGE.until_text("Note", "form")
+    answer("/v1/captures?", 429, '{"code":429,"message":"64 captures of demo are running: wait for one"}')
+    PAGE.click("Capture")
+    PAGE.until_text("64 captures of demo are running", ".message.error")
+
+
+def test_two_captures_are_ticked_and_compared():
+    captures()
+    PAGE.go("/#captures")
+    check.until(lambda: len(PAGE.driver.find_elements("css selector", "[type=checkbox]")) >= 2, what="two captures")
+    PAGE.shoot("captures")
+    for box in PAGE.driver.find_elements("css selector", "[type=checkbox]")[:2]:
+        box.click()
+    PAGE.click("Compare the two")
+    PAGE.until_text("against capture", ".title")
+    PAGE.until_text("larger share than in the base", ".legend")
+
+
+def test_saved_captures_are_linked_in_every_format():
+    captures()
+    PAGE.go("/#captures")
+    PAGE.until_text("Download", ".list")
+    links = PAGE.run("return [...document.querySelector('.list details').querySelectorAll('a')].map((link) => link.getAttribute('href'))")
+    assert len(links) >= 6, links
+    for link in links:
+        check.equal(SERVER.get(link)[0], 200, link)
+
+
+# ---- Comparisons ----
+
+
+def test_captures_and_history_are_compared_and_swapped():
+    base, new = captures()
+    PAGE.go(f"/#compare?base=capture/{base}&new=capture/{new}")
+    PAGE.until_text(f"capture {new} against capture {base}", ".title")
+    PAGE.click("⇄ Swap")
+    PAGE.until_text(f"capture {base} against capture {new}", ".title")
+    check.equal(PAGE.state()["base"], f"capture/{new}")
+    PAGE.choose("Base", "history of demo")
+    PAGE.until_text("demo from -1h until now", ".title")
+    PAGE.shoot("compare")
+    check.equal(unexpected_errors(), [])
+
+
+def test_what_cannot_be_compared_is_a_sentence():
+    number = ask("/t/demo/v1/captures?seconds=1&mode=off-cpu", "POST")["id"]
+    PAGE.go(f"/#compare?base=capture/{captures()[0]}&new=capture/{number}")
+    PAGE.until_text("against", ".title")  # both count samples
+    number = ask("/t/demo/v1/captures?seconds=1&kind=allocs", "POST")["id"]
+    PAGE.go(f"/#compare?base=capture/{captures()[0]}&new=capture/{number}")
+    PAGE.until_text("these cannot be compared: the base has samples in count", ".message.error")
+
+
+def test_dropped_files_are_shown_and_compared():
+    status, _, profile = SERVER.get("/t/demo/debug/pprof/profile?seconds=1&frequency=499&output=proto")
+    check.equal(status, 200)
+    PAGE.go("/")
+    PAGE.until_text("attached", ".start")
+    drop("old <b>.pb.gz", profile)
+    PAGE.until_text("old <b>.pb.gz", ".title")
+    assert PAGE.search("match_rules") > 20
+    PAGE.go(f"/#compare?base=file&new=capture/{captures()[0]}")
+    PAGE.until_text("links do not contain files", ".panel")
+    drop("base.pb.gz", profile, ".panel")
+    PAGE.until_text("against base.pb.gz", ".title")
+    PAGE.driver.refresh()
+    PAGE.until_text("base.pb.gz is not in this page any more: choose it again", ".message.error")
+
+
+def test_a_file_that_is_not_a_profile_is_a_sentence():
+    PAGE.go("/")
+    PAGE.until_text("attached", ".start")
+    for content, text in ((b"GIF89a, a picture", "not a pprof profile"), (b"\x1f\x8b\x08\0cut", "the gzip file is damaged or cut off"), (b"", "not a pprof profile")):
+        drop("picture.gif", content)
+        PAGE.until_text(text, ".message.error")
+
+
+try:
+    check.main(globals())
+finally:
+    PAGE.close()
+    SERVER.stop()
