@@ -180,10 +180,18 @@ static void write_list(struct spool *spool, struct waiting *list) {
     report(list, is_good);
 }
 
-static bool is_seal_due(const struct spool *spool) {
-    return spool->fd >= 0 &&
-           (spool->raw_bytes >= SPOOL_SEGMENT_BYTES ||
-            clock_ns(CLOCK_MONOTONIC) / 1000000 - spool->begun_ms >= SPOOL_SEAL_MS);
+static bool has_sealed(struct spool *spool) {
+    pthread_mutex_lock(&spool->lock);
+    bool has = spool_next_sealed(spool) != NULL;
+    pthread_mutex_unlock(&spool->lock);
+    return has;
+}
+
+static bool is_seal_due(struct spool *spool) {
+    if (spool->fd < 0 || spool->raw_bytes >= SPOOL_SEGMENT_BYTES)
+        return spool->fd >= 0;
+    return clock_ns(CLOCK_MONOTONIC) / 1000000 - spool->begun_ms >= SPOOL_SEAL_MS &&
+           !has_sealed(spool);
 }
 
 static struct waiting *take_waiting(struct spool *spool, bool *is_closing) {

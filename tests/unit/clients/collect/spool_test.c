@@ -98,6 +98,26 @@ TEST(entries_come_back_in_order_and_are_deleted_when_they_are_done) {
     spool_close(spool);
 }
 
+TEST(entries_share_a_segment_while_another_one_waits) {
+    char text[256];
+    struct spool_state state;
+    fresh("share");
+    struct spool *spool = open_spool(0);
+    CHECK_INT(add(spool, 1, "one"), ==, SONDE_OK);
+    spool_close(spool);
+    spool = open_spool(0);
+    CHECK_INT(add(spool, 1, "two"), ==, SONDE_OK);
+    until_durable(2);
+    usleep((SPOOL_SEAL_MS + 500) * 1000);
+    CHECK_INT(add(spool, 1, "three"), ==, SONDE_OK);
+    until_durable(3);
+    spool_state(spool, &state);
+    CHECK_INT(state.segments, ==, 2);
+    drain(spool, 3, text, sizeof text);
+    CHECK_STR(text, "one two three ");
+    spool_close(spool);
+}
+
 TEST(what_was_put_back_or_not_taken_is_there_after_a_restart) {
     char text[256];
     fresh("restart");
