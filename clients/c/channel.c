@@ -55,7 +55,7 @@ static const struct setting large[] = {
     {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, FRAME_BYTES},
 };
 
-/* A process with thousands of connections that is late must not believe that all of them are broken. */
+/* A process that is late must not believe that all of its thousands of connections are broken. */
 static const struct setting lean[] = {
     {GRPC_ARG_KEEPALIVE_TIME_MS, 60000},
     {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 30000},

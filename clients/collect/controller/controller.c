@@ -148,8 +148,8 @@ static bool is_due(const struct host *host, int64_t now_ms) {
     return !host->link && host->is_own && !host->is_registered && now_ms >= host->next_try_ms;
 }
 
-/* How many calls may start now. On a busy machine, calls to all hosts of a large fleet at once would
- * be answered too late, all of them, again and again. */
+/* How many calls may start now. On a busy machine, calls to all hosts of a large fleet at once
+ * would be answered too late, all of them, again and again. */
 static size_t allowed_starts(const struct controller *controller) {
     size_t waiting = 0;
     for (size_t i = 0; i < controller->host_count; i++) {

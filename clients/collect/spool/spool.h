@@ -11,10 +11,10 @@
  *
  * An entry is one packed sonde.v1.WriteRequest. A segment is a file of entries, each with its
  * length and a checksum, compressed with zstd. While the store is away or slow, segments become
- * large, so that few large requests make up for it. Segments are read back in order after a restart. One
- * with a wrong checksum or a cut end gives what is whole; the file is moved to DIR/damaged and
- * counted. When limit_bytes is reached, or the disk is full, spool_add refuses: the caller stops
- * reading from hosts, which keep their windows and try again.
+ * large, so that few large requests make up for it. Segments are read back in order after a
+ * restart. One with a wrong checksum or a cut end gives what is whole; the file is moved to
+ * DIR/damaged and counted. When limit_bytes is reached, or the disk is full, spool_add refuses: the
+ * caller stops reading from hosts, which keep their windows and try again.
  *
  * One process at a time uses a directory (flock). Thread safety: any thread, except open and
  * close. */
