@@ -15,9 +15,9 @@ from tests.fleet.simulation import differences, expected
 
 WINDOW_S = 10
 WARM_UP = 12  # windows; then nearly all stacks of the hosts are known
-# Processes of a host, and samples of a window of each. always: 19 Hz on four busy cores. duty: 250 samples a minute, from a
-# tenth of the processes of a host with 2.2 busy cores.
-REGIMES = {"always": (1, 19 * 4 * WINDOW_S), "duty": (5, 8)}
+# Processes of a host, samples of each in 10 s, and the length of a window. always: 19 Hz on four busy cores. duty: 250 samples a
+# minute, from a tenth of the processes of a host with 2.2 busy cores.
+REGIMES = {"always": (1, 19 * 4 * WINDOW_S, 10), "duty": (5, 8, 60)}
 
 
 def cpu_s(pid):
@@ -65,8 +65,8 @@ class Goals:
 
 
 def fleet_of(hosts, regime):
-    processes, samples = REGIMES[regime]
-    return Fleet(hosts, patience=1800, processes=processes, samples=samples)
+    processes, samples, window_s = REGIMES[regime]
+    return Fleet(hosts, ("--window-s", str(window_s)), patience=1800, processes=processes, samples=samples)
 
 
 def steady(fleet, windows, goals):
@@ -91,7 +91,6 @@ def steady(fleet, windows, goals):
 
 
 def scale(counts, windows, goals):
-    print("always on: 19 Hz, 4 busy cores and one process per host, windows of 10 s")
     for hosts in counts:
         with fleet_of(hosts, "always") as fleet:
             began = time.monotonic()
@@ -142,6 +141,7 @@ def compare(fleet):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    # 19 Hz, four busy cores, one process per host, and windows of 10 s
     parser.add_argument("--streams", type=int, nargs="*", default=[1000, 2000, 5000, 10000], help="hosts that are always on")
     parser.add_argument("--windows", type=int, default=6, help="of each in the steady state")
     parser.add_argument("--regimes", nargs="*", choices=sorted(REGIMES), default=["duty", "always"], help="of the outages")

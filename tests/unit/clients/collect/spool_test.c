@@ -275,11 +275,14 @@ TEST(what_was_durable_survives_a_kill_at_any_moment) {
 
 static size_t make_file(struct sonde_buf *file) {
     const char *const texts[] = {"first", "second", "third"};
+    struct ZSTD_CCtx_s *packer = NULL;
+    CHECK(segment_begin(&packer));
     sonde_buf_append(file, SEGMENT_MAGIC, SEGMENT_MAGIC_LEN);
     for (uint64_t i = 0; i < 3; i++) {
         const struct spool_entry entry = {i + 1, 2, sonde_slice_of(texts[i])};
-        CHECK(segment_add_block(file, &entry, 1000 + (int64_t)i));
+        CHECK(segment_add_block(packer, file, &entry, 1000 + (int64_t)i));
     }
+    segment_packer_destroy(packer);
     return file->len;
 }
 
@@ -307,6 +310,23 @@ TEST(a_cut_file_gives_its_whole_entries) {
     CHECK_INT(before, ==, 3);
     CHECK(is_whole);
     sonde_buf_finish(&file);
+}
+
+TEST(what_earlier_entries_had_takes_hardly_any_space) {
+    struct sonde_buf file = {0};
+    struct ZSTD_CCtx_s *packer = NULL;
+    char text[1001] = "";
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)('a' + rand() % 26);
+    const struct spool_entry entry = {1, 1, sonde_slice_of(text)};
+    CHECK(segment_begin(&packer));
+    CHECK(segment_add_block(packer, &file, &entry, 0));
+    size_t first = file.len;
+    CHECK(segment_add_block(packer, &file, &entry, 0));
+    CHECK_INT(first, >, 500);
+    CHECK_INT(file.len - first, <, SEGMENT_BLOCK_HEAD + 50);
+    sonde_buf_finish(&file);
+    segment_packer_destroy(packer);
 }
 
 TEST(no_changed_byte_goes_unnoticed) {
