@@ -6,8 +6,8 @@
 #include <zstd.h>
 
 #define CHECKED 12 /* offset of what the checksum covers */
-#define LEVEL   1
-#define WINDOW  20 /* log2 of the bytes in which repetitions are found */
+#define LEVEL   3
+#define WINDOW  23 /* log2 of the bytes in which repetitions are found */
 #define FLUSH   64 /* more bytes than ZSTD_compressBound says: of the frame, and of a flush */
 
 static void put(char *at, uint64_t value, size_t bytes) {
