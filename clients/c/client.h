@@ -53,7 +53,8 @@ struct client_options {
     struct client_loop *loop; /* NULL = a thread of its own, with the post below */
     client_post *post;        /* called on the client's thread; NULL: events run there */
     void *post_context;
-    /* For thousands of clients in one process: smaller windows and buffers. */
+    /* For thousands of clients in one process: smaller windows and buffers, more time for a peer
+     * that does not answer. */
     bool is_lean;
 };
 

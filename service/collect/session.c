@@ -10,30 +10,25 @@
 
 /* ---- What the recording asks and writes ---- */
 
-/* Each target is asked about once a second. */
-static void count_choice(struct session *session, bool is_recorded, bool is_matched,
-                         int64_t now_s) {
-    if (now_s != session->counted_s) {
-        session->targets = session->counted_targets;
-        session->not_drawn = session->counted_not_drawn;
-        session->counted_targets = session->counted_not_drawn = 0;
-        session->counted_s = now_s;
-    }
-    session->counted_targets += is_recorded;
-    session->counted_not_drawn += is_matched && !is_recorded && !session->settings->is_paused;
-}
-
 /* With the recorder's lock held. */
 static struct record_choice choose(void *context, const struct engine_target *target) {
     struct session *session = context;
-    int64_t now_s = time(NULL);
     bool is_matched;
     lock_take(&session->collect->lock);
-    struct record_choice choice =
-        collect_settings_choose(session->settings, target->name, target->uuid, now_s, &is_matched);
-    count_choice(session, choice.frequency_hz > 0, is_matched, now_s);
+    struct record_choice choice = collect_settings_choose(session->settings, target->name,
+                                                          target->uuid, time(NULL), &is_matched);
+    choice.is_left_out = is_matched && choice.frequency_hz == 0 && !session->settings->is_paused;
     lock_drop(&session->collect->lock);
     return choice;
+}
+
+/* With the recorder's lock held. */
+static void on_counts(void *context, uint32_t recorded, uint32_t left_out) {
+    struct session *session = context;
+    lock_take(&session->collect->lock);
+    session->targets = recorded;
+    session->not_drawn = left_out;
+    lock_drop(&session->collect->lock);
 }
 
 /* The mappings of the files that a profile shows. The profile itself goes to the queue. */
@@ -186,7 +181,8 @@ bool session_is_pending(const struct session *session) {
 bool session_status_is_due(const struct collect_link *link, int64_t now_ns) {
     return now_ns - link->status_ns >= COLLECT_STATUS_S * NS_PER_S ||
            session_lost(link->session) != link->session->reported_lost ||
-           session_is_pending(link->session) != link->said_pending;
+           session_is_pending(link->session) != link->said_pending ||
+           (link->session->targets > 0) != link->said_targets;
 }
 
 void session_status(struct session *session, struct sonde_arena *arena,
@@ -223,6 +219,7 @@ static struct recording *start(struct session *session,
         .no_totals = !settings->host_totals,
         .max_overhead = settings->max_overhead,
         .choose = choose,
+        .on_counts = on_counts,
         .frequency_hz = settings->frequency_hz,
         .window_ms = settings->window_s * 1000,
         .off_cpu_ms = settings->off_cpu_ms,

@@ -54,14 +54,11 @@ struct session {
     uint64_t next_seq, sent_seq, acked_seq, windows;
     struct tables tables;
     struct ring ring;
-    struct collect_link *link; /* NULL = no call */
-    uint32_t links;            /* that there were */
-    int64_t idle_since_ns;     /* monotonic */
-    uint64_t reported_lost;    /* by the last status */
-    /* Processes that are recorded, and those that a rule matches but that were not drawn: as of the
-     * last full second, and so far in this one. */
-    uint32_t targets, not_drawn, counted_targets, counted_not_drawn;
-    int64_t counted_s;
+    struct collect_link *link;   /* NULL = no call */
+    uint32_t links;              /* that there were */
+    int64_t idle_since_ns;       /* monotonic */
+    uint64_t reported_lost;      /* by the last status */
+    uint32_t targets, not_drawn; /* processes: recorded, and left out by the draw */
 };
 
 struct collect_link {
@@ -70,7 +67,7 @@ struct collect_link {
     void *context;
     uint32_t stamp;
     bool is_displaced, has_hello, has_settings;
-    bool said_pending; /* what the last status said of session_is_pending */
+    bool said_pending, said_targets; /* what the last status said: session_is_pending, targets */
     uint64_t sent_seq;
     int64_t status_ns, allowance_ns; /* when: the last status, the last refill */
     double allowance;                /* bytes that may be sent */

@@ -140,7 +140,9 @@ struct record_choice collect_settings_choose(const Sonde__V1__CollectSettings *s
     *is_matched = rule && rule->probability > 0;
     if (settings->is_paused || !*is_matched ||
         (rule->probability < 1 && !is_drawn(settings, uuid, rule->probability, now_unix_s)))
-        return (struct record_choice){0, 1};
-    return (struct record_choice){rule->frequency_hz ? rule->frequency_hz : settings->frequency_hz,
-                                  1 / rule->probability};
+        return (struct record_choice){.weight = 1};
+    return (struct record_choice){
+        .frequency_hz = rule->frequency_hz ? rule->frequency_hz : settings->frequency_hz,
+        .weight = 1 / rule->probability,
+    };
 }

@@ -224,6 +224,11 @@ static struct record_choice choose(void *context, const struct engine_target *ta
     return options->choose(options->context, target);
 }
 
+static void on_counts(void *context, uint32_t recorded, uint32_t left_out) {
+    const struct recording_options *options = &((struct recording *)context)->options;
+    options->on_counts(options->context, recorded, left_out);
+}
+
 /* What it takes to fill a store. */
 static sonde_err begin_storing(struct recording *recording, struct sonde_diag *diag) {
     const struct recording_options *options = &recording->options;
@@ -259,6 +264,7 @@ static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
         .off_cpu_ms = options->off_cpu_ms,
         .no_heap = options->no_heap,
         .choose = options->choose ? choose : NULL,
+        .on_counts = options->on_counts ? on_counts : NULL,
         .on_record = on_record,
         .context = recording,
     };

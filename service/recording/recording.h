@@ -39,7 +39,8 @@ struct recording_options {
     bool no_heap, no_totals;
     double max_overhead; /* 0 = RECORDING_MAX_OVERHEAD */
     struct record_choice (*choose)(void *context,
-                                   const struct engine_target *target); /* record.h */
+                                   const struct engine_target *target);     /* record.h */
+    void (*on_counts)(void *context, uint32_t recorded, uint32_t left_out); /* the same */
     uint32_t frequency_hz, window_ms, off_cpu_ms; /* 0 = 19 Hz, 10 s, no off-CPU time */
     size_t queue_bytes;                           /* 0 = 64 MiB */
     struct function_times *functions;             /* gets every window, too; NULL = none */

@@ -261,6 +261,17 @@ def test_bad_requests_are_refused_with_their_bounds():
             check.equal((call.settings.frequency_hz, call.settings.draw_s, call.settings.keep_s), (199, 300, 3600))
 
 
+def test_a_status_follows_when_the_first_process_is_recorded_and_when_the_last_one_ends():
+    with Sonded() as sonded, Call(sonded.service, SETTINGS) as call:
+        call.until(lambda: call.status and call.status.targets == 0, "a status without processes")
+        demo = start_demo(600)
+        try:
+            call.until(lambda: call.status.targets == 1, "a status with the process")
+        finally:
+            check.stop(demo)
+        call.until(lambda: call.status.targets == 0, "a status without it")
+
+
 def test_a_pause_ends_recording_and_no_rule_records_nothing():
     with Sonded() as sonded:
         demo = start_demo(600)

@@ -4,6 +4,7 @@ fleet` says what is going on."""
 
 import json
 import os
+import socket
 
 from tests.cli import check
 from tests.e2e import stack
@@ -105,6 +106,7 @@ def test_an_operator_sees_why_and_pauses_the_fleet():
         check.contains(fleet("why", "gone")[0], "The reason: ")
         check.contains(fleet("why", "g")[0], "which registered itself) has been connected")
         check.contains(fleet("why", "g")[0], "No process there is recorded")
+        check.contains(fleet("why", "g")[0], f"It calls itself {socket.gethostname()}, and so do its windows")
         check.contains(fleet("why", "none", status=1)[1], 'no host is called "none"')
         check.contains(fleet("pause", "an incident", "--token", TOKENS["read"], controller=address, status=4)[1], "scope control")
         check.contains(fleet("pause", "x" * 256, status=2)[1], "255")

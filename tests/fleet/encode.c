@@ -64,9 +64,9 @@ static void define_process(struct answer *answer, uint32_t index) {
     const struct pool_service *service = &host->fleet->pool.services[process->service];
     char file[48];
     snprintf(file, sizeof file, "%s.c", service->name);
-    add_text(answer, pool_text_number(process->service, 0), service->build_id);
-    add_text(answer, pool_text_number(process->service, 1), service->module);
-    add_text(answer, pool_text_number(process->service, 2), file);
+    add_text(answer, pool_text_number(index, 0), service->build_id);
+    add_text(answer, pool_text_number(index, 1), service->module);
+    add_text(answer, pool_text_number(index, 2), file);
     Sonde__V1__CollectMapping *mapping =
         MAKE(answer, Sonde__V1__CollectMapping, SONDE__V1__COLLECT_MAPPING__INIT);
     mapping->build_id = (char *)service->build_id;
@@ -85,23 +85,24 @@ static void define_process(struct answer *answer, uint32_t index) {
     answer->bytes += 200;
 }
 
-static void define_frame(struct answer *answer, struct host_process *process, uint32_t function) {
+static void define_frame(struct answer *answer, uint32_t index, uint32_t function) {
+    struct host_process *process = &answer->host->processes[index];
     const struct pool_service *service = &answer->host->fleet->pool.services[process->service];
     char name[64];
     process->functions[function] = 1;
     snprintf(name, sizeof name, "%s::handle_%03u", service->name, function);
-    add_text(answer, pool_text_number(process->service, 3 + function), name);
+    add_text(answer, pool_text_number(index, 3 + function), name);
     Sonde__V1__CollectLine *line =
         MAKE(answer, Sonde__V1__CollectLine, SONDE__V1__COLLECT_LINE__INIT);
-    line->function = pool_text_number(process->service, 3 + function);
-    line->file = pool_text_number(process->service, 2);
+    line->function = pool_text_number(index, 3 + function);
+    line->file = pool_text_number(index, 2);
     line->line = 10 * function + 1;
     Sonde__V1__CollectFrame *frame =
         MAKE(answer, Sonde__V1__CollectFrame, SONDE__V1__COLLECT_FRAME__INIT);
-    frame->number = pool_frame_number(process->service, function);
+    frame->number = pool_frame_number(index, function);
     frame->id = service->frame_ids[function];
-    frame->build_id = pool_text_number(process->service, 0);
-    frame->module = pool_text_number(process->service, 1);
+    frame->build_id = pool_text_number(index, 0);
+    frame->module = pool_text_number(index, 1);
     frame->address = 0x1000 + 64 * function;
     frame->kind = SONDE__V1__FRAME_KIND__APPLICATION;
     frame->version = 1;
@@ -121,7 +122,7 @@ static void define_stack(struct answer *answer, uint32_t index, uint32_t stack) 
     define_process(answer, index);
     Sonde__V1__CollectStack *sent =
         MAKE(answer, Sonde__V1__CollectStack, SONDE__V1__COLLECT_STACK__INIT);
-    sent->number = pool_stack_number(&host->fleet->pool, process->service, stack);
+    sent->number = pool_stack_number(&host->fleet->pool, index, stack);
     sent->id = known->id;
     sent->process = index + 1;
     sent->n_frames = known->depth;
@@ -130,8 +131,8 @@ static void define_stack(struct answer *answer, uint32_t index, uint32_t stack) 
         abort();
     for (uint32_t i = 0; i < known->depth; i++) {
         if (again || !process->functions[known->functions[i]])
-            define_frame(answer, process, known->functions[i]);
-        sent->frames[i] = pool_frame_number(process->service, known->functions[i]);
+            define_frame(answer, index, known->functions[i]);
+        sent->frames[i] = pool_frame_number(index, known->functions[i]);
     }
     push(answer, &answer->response->stacks, &answer->response->n_stacks, sent);
     answer->bytes += 16 + 3 * known->depth;
@@ -156,7 +157,7 @@ static void send_again(struct answer *answer) {
 static void fill_rows(struct answer *answer, Sonde__V1__CollectWindow *sent,
                       const struct host_window *window) {
     const struct host *host = answer->host;
-    size_t service = host->processes[window->process].service, count = window->row_count;
+    size_t count = window->row_count;
     uint32_t before = 0;
     sent->n_stack = sent->n_thread = sent->n_value = count;
     sent->stack = sonde_arena_alloc(answer->arena, count * sizeof *sent->stack);
@@ -166,7 +167,7 @@ static void fill_rows(struct answer *answer, Sonde__V1__CollectWindow *sent,
         abort();
     for (size_t i = 0; i < count; i++) {
         const struct host_row *row = &window->rows[i];
-        uint32_t number = pool_stack_number(&host->fleet->pool, service, row->stack);
+        uint32_t number = pool_stack_number(&host->fleet->pool, window->process, row->stack);
         sent->stack[i] = number - before;
         before = number;
         sent->thread[i] = row->thread;

@@ -88,14 +88,14 @@ size_t pool_find(const struct pool *pool, size_t service, uint64_t id) {
     return SIZE_MAX;
 }
 
-uint32_t pool_text_number(size_t service, uint32_t which) {
-    return TEXT_SERVICES + (uint32_t)service * POOL_TEXTS + which;
+uint32_t pool_text_number(size_t process, uint32_t which) {
+    return TEXT_SERVICES + (uint32_t)process * POOL_TEXTS + which;
 }
 
-uint32_t pool_frame_number(size_t service, uint32_t function) {
-    return (uint32_t)service * POOL_FUNCTIONS + function + 1;
+uint32_t pool_frame_number(size_t process, uint32_t function) {
+    return (uint32_t)process * POOL_FUNCTIONS + function + 1;
 }
 
-uint32_t pool_stack_number(const struct pool *pool, size_t service, uint32_t stack) {
-    return (uint32_t)(service * pool->stack_count) + stack + 1;
+uint32_t pool_stack_number(const struct pool *pool, size_t process, uint32_t stack) {
+    return (uint32_t)(process * pool->stack_count) + stack + 1;
 }

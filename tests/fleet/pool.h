@@ -44,10 +44,11 @@ uint32_t pool_draw(const struct pool *pool, uint64_t random);
 /* The stack's index of a service, or SIZE_MAX. */
 size_t pool_find(const struct pool *pool, size_t service, uint64_t id);
 
-/* Numbers of definitions; `which` of texts: 0 build-id, 1 module, 2 file, 3 + function. */
-uint32_t pool_text_number(size_t service, uint32_t which);
-uint32_t pool_frame_number(size_t service, uint32_t function);
-uint32_t pool_stack_number(const struct pool *pool, size_t service, uint32_t stack);
+/* Numbers of definitions on a call, for the host's n-th process; `which` of texts: 0 build-id, 1
+ * module, 2 file, 3 + function. */
+uint32_t pool_text_number(size_t process, uint32_t which);
+uint32_t pool_frame_number(size_t process, uint32_t function);
+uint32_t pool_stack_number(const struct pool *pool, size_t process, uint32_t stack);
 
 /* A generator (splitmix64) and a hash for seeds. */
 uint64_t pool_random(uint64_t *state);

@@ -118,8 +118,11 @@ void controller_watch_pause(struct controller *controller) {
     controller->is_paused = is_paused;
     snprintf(controller->pause_reason, sizeof controller->pause_reason, "%s", reason);
     controller->settings_version++;
-    log_line(controller, "audit: recording is %s: %s", is_paused ? "paused" : "resumed",
-             is_paused && reason[0] ? reason : "no reason was given");
+    if (is_paused)
+        log_line(controller, "audit: recording is paused: %s",
+                 reason[0] ? reason : "no reason was given");
+    else
+        log_line(controller, "audit: recording is resumed");
 }
 
 static void watch_breaker(struct controller *controller, int64_t now_ms) {
@@ -145,13 +148,25 @@ static bool is_due(const struct host *host, int64_t now_ms) {
     return !host->link && host->is_own && !host->is_registered && now_ms >= host->next_try_ms;
 }
 
+/* How many calls may start now. On a busy machine, calls to all hosts of a large fleet at once
+ * would be answered too late, all of them, again and again. */
+static size_t allowed_starts(const struct controller *controller) {
+    size_t waiting = 0;
+    for (size_t i = 0; i < controller->host_count; i++) {
+        const struct link *link = controller->hosts[i]->link;
+        waiting += link && link->client && !link->has_hello;
+    }
+    size_t left = waiting < CONTROLLER_MAX_WAITING ? CONTROLLER_MAX_WAITING - waiting : 0;
+    return left < CONTROLLER_MAX_STARTS ? left : CONTROLLER_MAX_STARTS;
+}
+
 /* Settings go to a part of the hosts at a time. */
 static void visit_hosts(struct controller *controller, int64_t now_ms) {
-    size_t starts = 0, sends = 0;
+    size_t starts = 0, sends = 0, allowed = allowed_starts(controller);
     for (size_t i = 0; i < controller->host_count; i++) {
         struct host *host = controller->hosts[i];
         struct link *link = host->link;
-        if (is_due(host, now_ms) && starts < CONTROLLER_MAX_STARTS &&
+        if (is_due(host, now_ms) && starts < allowed &&
             breaker_allows(controller->breaker, now_ms)) {
             starts++;
             link_start(controller, host);

@@ -24,6 +24,7 @@
 #define CONTROLLER_HELLO_S      20  /* until a host must have said hello */
 #define CONTROLLER_SILENT_S     200 /* hosts send their status each minute */
 #define CONTROLLER_MAX_STARTS   64  /* calls that are started in one tick */
+#define CONTROLLER_MAX_WAITING  256 /* calls that have no answer yet; others start later */
 #define CONTROLLER_LINES        20  /* about single hosts, in a minute */
 #define CONTROLLER_MAX_SERVICES 256 /* names that are remembered per host */
 

@@ -124,6 +124,7 @@ static void fill_host(Sonde__V1__FleetHost *to, const struct host *host, int64_t
     to->last_window_unix_ns = host->last_window_unix_ns;
     to->version = text(host->version);
     to->instance = text(host->instance);
+    to->host = text(host->host);
     to->epoch = host->epoch;
     to->clock_offset_ns = host->clock_offset_ns;
     to->targets = host->state == HOST_CONNECTED ? host->status.targets : 0;

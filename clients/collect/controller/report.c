@@ -135,6 +135,7 @@ static void put_host(struct sonde_buf *out, const struct controller *controller,
     put_number(out, "next_try_s", is_due ? (uint64_t)(host->next_try_ms - now_ms) / 1000 : 0);
     put_text(out, "version", host->version);
     put_text(out, "instance", host->instance);
+    put_text(out, "host", host->host);
     put_number(out, "epoch", host->epoch);
     put_labels(out, host);
     put_number(out, "targets", host->status.targets);

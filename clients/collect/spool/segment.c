@@ -6,7 +6,9 @@
 #include <zstd.h>
 
 #define CHECKED 12 /* offset of what the checksum covers */
-#define LEVEL   1
+#define LEVEL   3
+#define WINDOW  23 /* log2 of the bytes in which repetitions are found */
+#define FLUSH   64 /* more bytes than ZSTD_compressBound says: of the frame, and of a flush */
 
 static void put(char *at, uint64_t value, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
@@ -20,31 +22,57 @@ static uint64_t get(const char *at, size_t bytes) {
     return value;
 }
 
-bool segment_add_block(struct sonde_buf *out, const struct spool_entry *entry, int64_t unix_ns) {
-    size_t before = out->len, bound = ZSTD_compressBound(entry->bytes.len);
+bool segment_begin(ZSTD_CCtx **packer) {
+    if (!*packer)
+        *packer = ZSTD_createCCtx();
+    return *packer && !ZSTD_isError(ZSTD_CCtx_reset(*packer, ZSTD_reset_session_and_parameters)) &&
+           !ZSTD_isError(ZSTD_CCtx_setParameter(*packer, ZSTD_c_compressionLevel, LEVEL)) &&
+           !ZSTD_isError(ZSTD_CCtx_setParameter(*packer, ZSTD_c_windowLog, WINDOW));
+}
+
+void segment_packer_destroy(ZSTD_CCtx *packer) {
+    ZSTD_freeCCtx(packer);
+}
+
+bool segment_add_block(ZSTD_CCtx *packer, struct sonde_buf *out, const struct spool_entry *entry,
+                       int64_t unix_ns) {
+    size_t before = out->len, bound = ZSTD_compressBound(entry->bytes.len) + FLUSH;
     char *block = sonde_buf_extend(out, SEGMENT_BLOCK_HEAD + bound);
     if (!block)
         return false;
-    size_t len = ZSTD_compress(block + SEGMENT_BLOCK_HEAD, bound, entry->bytes.data,
-                               entry->bytes.len, LEVEL);
-    if (ZSTD_isError(len)) {
+    ZSTD_inBuffer from = {entry->bytes.data, entry->bytes.len, 0};
+    ZSTD_outBuffer to = {block + SEGMENT_BLOCK_HEAD, bound, 0};
+    if (ZSTD_compressStream2(packer, &to, &from, ZSTD_e_flush) != 0) { /* an error, or no room */
         out->len = before;
         return false;
     }
-    put(block, len, 4);
+    put(block, to.pos, 4);
     put(block + 4, entry->bytes.len, 4);
     put(block + 12, entry->source, 8);
     put(block + 20, (uint64_t)unix_ns, 8);
     put(block + 28, entry->windows, 4);
     put(block + 8,
-        crc32(0, (const Bytef *)block + CHECKED, (uInt)(SEGMENT_BLOCK_HEAD - CHECKED + len)), 4);
-    out->len = before + SEGMENT_BLOCK_HEAD + len;
+        crc32(0, (const Bytef *)block + CHECKED, (uInt)(SEGMENT_BLOCK_HEAD - CHECKED + to.pos)), 4);
+    out->len = before + SEGMENT_BLOCK_HEAD + to.pos;
     return true;
 }
 
+static bool unpack(ZSTD_DCtx *unpacker, char *bytes, size_t size, const char *packed, size_t len) {
+    ZSTD_inBuffer from = {packed, len, 0};
+    ZSTD_outBuffer to = {bytes, size, 0};
+    size_t before;
+    do {
+        before = from.pos + to.pos;
+        if (ZSTD_isError(ZSTD_decompressStream(unpacker, &to, &from)))
+            return false;
+    } while (from.pos + to.pos > before);
+    return from.pos == len && to.pos == size;
+}
+
 /* A block's payload into the arena. *is_good false: the bytes are not a block. */
-static bool read_block(const char *block, size_t len, struct sonde_arena *arena,
-                       struct spool_entry *entry, int64_t *unix_ns, bool *is_good) {
+static bool read_block(ZSTD_DCtx *unpacker, const char *block, size_t len,
+                       struct sonde_arena *arena, struct spool_entry *entry, int64_t *unix_ns,
+                       bool *is_good) {
     size_t packed = get(block, 4), size = get(block + 4, 4);
     *is_good = packed <= len - SEGMENT_BLOCK_HEAD && size <= SPOOL_MAX_ENTRY &&
                get(block + 8, 4) == crc32(0, (const Bytef *)block + CHECKED,
@@ -54,7 +82,7 @@ static bool read_block(const char *block, size_t len, struct sonde_arena *arena,
     char *bytes = sonde_arena_alloc(arena, size + 1);
     if (!bytes)
         return false;
-    *is_good = ZSTD_decompress(bytes, size, block + SEGMENT_BLOCK_HEAD, packed) == size;
+    *is_good = unpack(unpacker, bytes, size, block + SEGMENT_BLOCK_HEAD, packed);
     *entry = (struct spool_entry){.source = get(block + 12, 8),
                                   .windows = (uint32_t)get(block + 28, 4),
                                   .bytes = {bytes, size}};
@@ -72,21 +100,14 @@ static size_t count_blocks(struct sonde_slice file) {
     return count;
 }
 
-bool segment_parse(struct sonde_slice file, struct sonde_arena *arena,
-                   struct spool_segment *segment, bool *is_whole) {
+static bool read_blocks(ZSTD_DCtx *unpacker, struct sonde_slice file, struct sonde_arena *arena,
+                        struct spool_segment *segment, bool *is_whole) {
     size_t at = SEGMENT_MAGIC_LEN;
-    *is_whole = false;
-    if (file.len < at || memcmp(file.data, SEGMENT_MAGIC, SEGMENT_MAGIC_LEN) != 0)
-        return true;
-    segment->entries =
-        sonde_arena_alloc(arena, (count_blocks(file) + 1) * sizeof *segment->entries);
-    if (!segment->entries)
-        return false;
     while (at + SEGMENT_BLOCK_HEAD <= file.len) {
         bool is_good;
         int64_t unix_ns = 0;
-        if (!read_block(file.data + at, file.len - at, arena, &segment->entries[segment->count],
-                        &unix_ns, &is_good))
+        if (!read_block(unpacker, file.data + at, file.len - at, arena,
+                        &segment->entries[segment->count], &unix_ns, &is_good))
             return false;
         if (!is_good)
             return true;
@@ -96,4 +117,19 @@ bool segment_parse(struct sonde_slice file, struct sonde_arena *arena,
     }
     *is_whole = at == file.len;
     return true;
+}
+
+bool segment_parse(struct sonde_slice file, struct sonde_arena *arena,
+                   struct spool_segment *segment, bool *is_whole) {
+    *is_whole = false;
+    if (file.len < SEGMENT_MAGIC_LEN || memcmp(file.data, SEGMENT_MAGIC, SEGMENT_MAGIC_LEN) != 0)
+        return true;
+    ZSTD_DCtx *unpacker = ZSTD_createDCtx();
+    segment->entries =
+        sonde_arena_alloc(arena, (count_blocks(file) + 1) * sizeof *segment->entries);
+    bool is_read = unpacker && segment->entries &&
+                   !ZSTD_isError(ZSTD_DCtx_setParameter(unpacker, ZSTD_d_windowLogMax, WINDOW)) &&
+                   read_blocks(unpacker, file, arena, segment, is_whole);
+    ZSTD_freeDCtx(unpacker);
+    return is_read;
 }

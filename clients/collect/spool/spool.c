@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One thread writes: it takes all entries that wait, appends them to the open segment, syncs once
- * and reports them. If writing fails, the file is cut back to what was synced before, and the
- * entries are reported as not stored. */
+ * and reports them. If writing fails, the file is cut back to what was synced before and sealed,
+ * because the next entry would refer to those that were cut off, which are reported as not stored. */
 #include "clients/collect/spool/spool.h"
 
 #include "clients/collect/spool/segment.h"
@@ -95,6 +95,9 @@ static bool write_all(int fd, const char *data, size_t len) {
 /* The name of a new file is durable before anything in it is. */
 static bool begin_segment(struct spool *spool) {
     char name[32];
+    errno = ENOMEM;
+    if (!segment_begin(&spool->packer))
+        return false;
     spool_name(spool->number, name);
     spool->fd = openat(spool->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (spool->fd < 0)
@@ -131,23 +134,32 @@ static void seal(struct spool *spool) {
 
 /* Appends and syncs; errno says why not. */
 static bool append(struct spool *spool, const struct sonde_buf *blocks, size_t raw) {
-    if (spool->fd < 0 && !begin_segment(spool))
+    if (!write_all(spool->fd, blocks->data, blocks->len) || fdatasync(spool->fd) != 0)
         return false;
-    if (write_all(spool->fd, blocks->data, blocks->len) && fdatasync(spool->fd) == 0) {
-        pthread_mutex_lock(&spool->lock);
-        spool->bytes += blocks->len + (spool->open_unix_ns ? 0 : SEGMENT_MAGIC_LEN);
-        spool->open_unix_ns = spool->begun_unix_ns;
-        pthread_mutex_unlock(&spool->lock);
-        spool->file_bytes += blocks->len;
-        spool->raw_bytes += raw;
-        return true;
-    }
+    pthread_mutex_lock(&spool->lock);
+    spool->bytes += blocks->len + (spool->open_unix_ns ? 0 : SEGMENT_MAGIC_LEN);
+    spool->open_unix_ns = spool->begun_unix_ns;
+    pthread_mutex_unlock(&spool->lock);
+    spool->file_bytes += blocks->len;
+    spool->raw_bytes += raw;
+    return true;
+}
+
+/* Ends the open segment with what was synced; keeps errno. */
+static void cut_back(struct spool *spool) {
     int error = errno;
-    if (ftruncate(spool->fd, (off_t)spool->file_bytes) != 0 ||
-        lseek(spool->fd, (off_t)spool->file_bytes, SEEK_SET) < 0)
-        seal(spool); /* its end is not whole, which the reader sees */
+    char name[32];
+    if (spool->fd >= 0 && spool->raw_bytes == 0 && spool->open_unix_ns == 0) {
+        close(spool->fd);
+        spool->fd = -1;
+        spool_name(spool->number, name);
+        unlinkat(spool->dir_fd, name, 0);
+    } else if (spool->fd >= 0) {
+        if (ftruncate(spool->fd, (off_t)spool->file_bytes) != 0)
+            error = error ? error : errno; /* its end is not whole, which the reader sees */
+        seal(spool);
+    }
     errno = error;
-    return false;
 }
 
 /* ---- The writer ---- */
@@ -163,14 +175,16 @@ static void report(struct waiting *list, bool is_durable) {
 static void write_list(struct spool *spool, struct waiting *list) {
     struct sonde_buf blocks = {0};
     size_t raw = 0;
-    bool is_good = true;
+    bool is_good = spool->fd >= 0 || begin_segment(spool);
     char text[256];
     for (const struct waiting *at = list; at && is_good; at = at->next) {
-        is_good = segment_add_block(&blocks, &at->entry, clock_ns(CLOCK_REALTIME));
+        errno = ENOMEM;
+        is_good = segment_add_block(spool->packer, &blocks, &at->entry, clock_ns(CLOCK_REALTIME));
         raw += at->entry.bytes.len;
     }
-    errno = is_good ? 0 : ENOMEM;
     is_good = is_good && append(spool, &blocks, raw);
+    if (!is_good)
+        cut_back(spool);
     if (!is_good)
         snprintf(text, sizeof text,
                  "the spool in %.120s cannot be written: %s; make room or mend the disk",
@@ -180,10 +194,18 @@ static void write_list(struct spool *spool, struct waiting *list) {
     report(list, is_good);
 }
 
-static bool is_seal_due(const struct spool *spool) {
-    return spool->fd >= 0 &&
-           (spool->raw_bytes >= SPOOL_SEGMENT_BYTES ||
-            clock_ns(CLOCK_MONOTONIC) / 1000000 - spool->begun_ms >= SPOOL_SEAL_MS);
+static bool has_sealed(struct spool *spool) {
+    pthread_mutex_lock(&spool->lock);
+    bool has = spool_next_sealed(spool) != NULL;
+    pthread_mutex_unlock(&spool->lock);
+    return has;
+}
+
+static bool is_seal_due(struct spool *spool) {
+    if (spool->fd < 0 || spool->raw_bytes >= SPOOL_SEGMENT_BYTES)
+        return spool->fd >= 0;
+    return clock_ns(CLOCK_MONOTONIC) / 1000000 - spool->begun_ms >= SPOOL_SEAL_MS &&
+           !has_sealed(spool);
 }
 
 static struct waiting *take_waiting(struct spool *spool, bool *is_closing) {
@@ -281,6 +303,7 @@ void spool_close(struct spool *spool) {
         next = sealed->next;
         free(sealed);
     }
+    segment_packer_destroy(spool->packer);
     if (spool->lock_fd >= 0)
         close(spool->lock_fd);
     if (spool->dir_fd >= 0)

@@ -5,15 +5,16 @@
  * that is killed loses anything.
  *
  *     spool_add ─▶ open segment ─▶ (fdatasync, for many entries at once) ─▶ on_durable
- *                       │ full, or old enough
+ *                       │ full, or old enough and no other one waits
  *                       ▼
  *                 sealed segments, in order ─▶ spool_take ─▶ spool_done: deleted
  *
  * An entry is one packed sonde.v1.WriteRequest. A segment is a file of entries, each with its
- * length and a checksum, compressed with zstd. Segments are read back in order after a restart. One
- * with a wrong checksum or a cut end gives what is whole; the file is moved to DIR/damaged and
- * counted. When limit_bytes is reached, or the disk is full, spool_add refuses: the caller stops
- * reading from hosts, which keep their windows and try again.
+ * length and a checksum, compressed with zstd. While the store is away or slow, segments become
+ * large, so that few large requests make up for it. Segments are read back in order after a
+ * restart. One with a wrong checksum or a cut end gives what is whole; the file is moved to
+ * DIR/damaged and counted. When limit_bytes is reached, or the disk is full, spool_add refuses: the
+ * caller stops reading from hosts, which keep their windows and try again.
  *
  * One process at a time uses a directory (flock). Thread safety: any thread, except open and
  * close. */
@@ -25,8 +26,8 @@
 
 #define SPOOL_LIMIT_BYTES   (4ull << 30)
 #define SPOOL_MAX_ENTRY     ((4u << 20) - 4096) /* a Write request has at most 4 MiB */
-#define SPOOL_SEGMENT_BYTES (4u << 20)          /* uncompressed, at which a segment is sealed */
-#define SPOOL_SEAL_MS       2000u               /* age at which a segment with entries is sealed */
+#define SPOOL_SEGMENT_BYTES (16u << 20)         /* uncompressed, at which a segment is sealed */
+#define SPOOL_SEAL_MS       2000u               /* age at which one is sealed if no other waits */
 #define SPOOL_SYNC_MS       100u                /* entries of this time are synced together */
 
 struct spool;

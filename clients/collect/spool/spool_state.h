@@ -33,7 +33,8 @@ struct spool {
     pthread_t thread;
     bool has_thread;
     /* The writer's. */
-    int fd; /* of the open segment; -1 = none */
+    int fd;                     /* of the open segment; -1 = none */
+    struct ZSTD_CCtx_s *packer; /* its */
     uint64_t number, file_bytes, raw_bytes;
     int64_t begun_ms, begun_unix_ns;
     pthread_mutex_t lock; /* guards what follows */
@@ -50,5 +51,7 @@ struct spool {
 };
 
 void spool_name(uint64_t number, char name[32]);
+/* The oldest segment that is not taken, or NULL. With the lock held. */
+struct sealed *spool_next_sealed(const struct spool *spool);
 
 #endif

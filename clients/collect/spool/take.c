@@ -23,8 +23,7 @@ struct taken {
     bool is_whole;
 };
 
-/* With the lock held. */
-static struct sealed *next_sealed(struct spool *spool) {
+struct sealed *spool_next_sealed(const struct spool *spool) {
     struct sealed *sealed = spool->sealed;
     while (sealed && sealed->is_taken)
         sealed = sealed->next;
@@ -70,9 +69,9 @@ struct spool_segment *spool_take(struct spool *spool, uint32_t wait_ms) {
     until.tv_nsec %= 1000000000;
     int failed = 0;
     pthread_mutex_lock(&spool->lock);
-    while (!next_sealed(spool) && !spool->is_awake && !failed)
+    while (!spool_next_sealed(spool) && !spool->is_awake && !failed)
         failed = pthread_cond_timedwait(&spool->changed, &spool->lock, &until);
-    struct sealed *sealed = next_sealed(spool);
+    struct sealed *sealed = spool_next_sealed(spool);
     uint64_t number = sealed ? sealed->number : 0;
     if (sealed)
         sealed->is_taken = true;

@@ -208,7 +208,7 @@ static void ask_heap(struct recorded *recorded) {
 static struct record_choice choose(struct recorder *recorder, const struct engine_target *target) {
     const struct record_options *options = &recorder->options;
     return options->choose ? options->choose(options->context, target)
-                           : (struct record_choice){options->frequency_hz, 1};
+                           : (struct record_choice){options->frequency_hz, 1, false};
 }
 
 /* With the lock held. A capture that runs otherwise than it should ends with what it has; on_end
@@ -292,6 +292,17 @@ sonde_err record_create(struct engine *engine, const struct record_options *opti
     return SONDE_OK;
 }
 
+/* With the lock held. */
+static void report_counts(struct recorder *recorder) {
+    uint32_t recorded_count = 0, left_out = 0;
+    for (const struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next) {
+        recorded_count += recorded->choice.frequency_hz > 0;
+        left_out += recorded->choice.is_left_out;
+    }
+    if (recorder->options.on_counts)
+        recorder->options.on_counts(recorder->options.context, recorded_count, left_out);
+}
+
 void record_tick(struct recorder *recorder, uint64_t now_ms) {
     lock_take(&recorder->lock);
     recorder->now_ms = now_ms;
@@ -311,6 +322,7 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
         if (!recorded->is_heap_asked)
             ask_heap(recorded);
     }
+    report_counts(recorder);
     lock_drop(&recorder->lock);
 }
 

@@ -38,6 +38,7 @@ struct record {
 struct record_choice {
     uint32_t frequency_hz; /* 0 = not */
     double weight;
+    bool is_left_out; /* it is one of those to be recorded, but was not drawn */
 };
 
 struct record_options {
@@ -50,6 +51,9 @@ struct record_options {
      * ends, and another begins. NULL = every target at frequency_hz. With a lock held: it must not
      * call the recorder. */
     struct record_choice (*choose)(void *context, const struct engine_target *target);
+    /* After each tick: how many targets are recorded by choice, and how many are left out. With
+     * that lock held. May be NULL. */
+    void (*on_counts)(void *context, uint32_t recorded, uint32_t left_out);
     void (*on_record)(void *context, const struct record *record);
     void (*on_gone)(void *context, const struct engine_target *target); /* engine thread */
     void *context;

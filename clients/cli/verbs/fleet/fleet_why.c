@@ -67,7 +67,7 @@ static void print_trouble(const Sonde__V1__FleetHost *host) {
         return;
     fputs("The reason: ", stdout);
     cli_put_text(stdout, host->trouble);
-    puts(".");
+    puts(strchr(".?!", host->trouble[strlen(host->trouble) - 1]) ? "" : ".");
     if (advice(host->trouble))
         puts(advice(host->trouble));
 }
@@ -127,6 +127,12 @@ static void print_state(const Sonde__V1__FleetHost *host) {
         fputs("It runs version ", stdout);
         cli_put_name(stdout, host->version);
         puts(".");
+    }
+    if (host->host[0] && strcmp(host->host, host->name) != 0) {
+        fputs("It calls itself ", stdout);
+        cli_put_name(stdout, host->host);
+        puts(
+            ", and so do its windows: use that name in `sonde history --selector \"host = ...\"`.");
     }
 }
 

@@ -98,6 +98,26 @@ TEST(entries_come_back_in_order_and_are_deleted_when_they_are_done) {
     spool_close(spool);
 }
 
+TEST(entries_share_a_segment_while_another_one_waits) {
+    char text[256];
+    struct spool_state state;
+    fresh("share");
+    struct spool *spool = open_spool(0);
+    CHECK_INT(add(spool, 1, "one"), ==, SONDE_OK);
+    spool_close(spool);
+    spool = open_spool(0);
+    CHECK_INT(add(spool, 1, "two"), ==, SONDE_OK);
+    until_durable(2);
+    usleep((SPOOL_SEAL_MS + 500) * 1000);
+    CHECK_INT(add(spool, 1, "three"), ==, SONDE_OK);
+    until_durable(3);
+    spool_state(spool, &state);
+    CHECK_INT(state.segments, ==, 2);
+    drain(spool, 3, text, sizeof text);
+    CHECK_STR(text, "one two three ");
+    spool_close(spool);
+}
+
 TEST(what_was_put_back_or_not_taken_is_there_after_a_restart) {
     char text[256];
     fresh("restart");
@@ -255,11 +275,14 @@ TEST(what_was_durable_survives_a_kill_at_any_moment) {
 
 static size_t make_file(struct sonde_buf *file) {
     const char *const texts[] = {"first", "second", "third"};
+    struct ZSTD_CCtx_s *packer = NULL;
+    CHECK(segment_begin(&packer));
     sonde_buf_append(file, SEGMENT_MAGIC, SEGMENT_MAGIC_LEN);
     for (uint64_t i = 0; i < 3; i++) {
         const struct spool_entry entry = {i + 1, 2, sonde_slice_of(texts[i])};
-        CHECK(segment_add_block(file, &entry, 1000 + (int64_t)i));
+        CHECK(segment_add_block(packer, file, &entry, 1000 + (int64_t)i));
     }
+    segment_packer_destroy(packer);
     return file->len;
 }
 
@@ -287,6 +310,23 @@ TEST(a_cut_file_gives_its_whole_entries) {
     CHECK_INT(before, ==, 3);
     CHECK(is_whole);
     sonde_buf_finish(&file);
+}
+
+TEST(what_earlier_entries_had_takes_hardly_any_space) {
+    struct sonde_buf file = {0};
+    struct ZSTD_CCtx_s *packer = NULL;
+    char text[1001] = "";
+    for (size_t i = 0; i < sizeof text - 1; i++)
+        text[i] = (char)('a' + rand() % 26);
+    const struct spool_entry entry = {1, 1, sonde_slice_of(text)};
+    CHECK(segment_begin(&packer));
+    CHECK(segment_add_block(packer, &file, &entry, 0));
+    size_t first = file.len;
+    CHECK(segment_add_block(packer, &file, &entry, 0));
+    CHECK_INT(first, >, 500);
+    CHECK_INT(file.len - first, <, SEGMENT_BLOCK_HEAD + 50);
+    sonde_buf_finish(&file);
+    segment_packer_destroy(packer);
 }
 
 TEST(no_changed_byte_goes_unnoticed) {
