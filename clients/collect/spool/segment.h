@@ -20,8 +20,8 @@
 
 struct ZSTD_CCtx_s;
 
-/* Before the first block of each file; *packer is created when it is NULL. False when out of memory.
- */
+/* Before the first block of each file; *packer is created when it is NULL. False when out of
+ * memory. */
 bool segment_begin(struct ZSTD_CCtx_s **packer);
 void segment_packer_destroy(struct ZSTD_CCtx_s *packer); /* NULL is fine */
 

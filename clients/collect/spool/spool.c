@@ -2,7 +2,8 @@
  *
  * One thread writes: it takes all entries that wait, appends them to the open segment, syncs once
  * and reports them. If writing fails, the file is cut back to what was synced before and sealed,
- * because the next entry would refer to those that were cut off, which are reported as not stored. */
+ * because the next entry would refer to those that were cut off. They are reported as not
+ * stored. */
 #include "clients/collect/spool/spool.h"
 
 #include "clients/collect/spool/segment.h"
