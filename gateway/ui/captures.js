@@ -63,7 +63,7 @@ async function showList(ctx) {
     const table = h('tbody', {}, captures.map((capture) => captureRow(capture, () => { compare.disabled = ticked().length !== 2; })));
     ctx.root.append(captureForm(ctx, errors), errors, captures.length ? h('table', { class: 'list' }, table)
         : message('hint', 'no saved captures yet: take one here, or with `sonde record --keep`'),
-    h('div', { class: 'bar' }, compare, h('span', { class: 'muted' }, 'Tick two; the older one is the base.'), h('label', { class: 'right' }, 'pprof file, here or dropped anywhere: ', file)));
+    h('div', { class: 'bar' }, compare, h('span', { class: 'muted' }, 'tick two; the older is the base'), h('label', { class: 'right' }, 'pprof file, here or dropped anywhere: ', file)));
 }
 
 // ---- One profile ----

@@ -146,7 +146,7 @@ class History {
         const steps = STEPS.filter(([step]) => (until - from) / step <= MAX_STEPS && until - from >= 2 * step);
         this.controls.replaceChildren(h('div', { class: 'bar' }, service, recordedChoice(events, what.event, (ev) => this.update({ ev })), label, values, selector),
             h('div', { class: 'bar' }, rangeChoice((ra) => this.update({ ra, ...NO_RANGES })), this.timeInput('from', 'hf'), this.timeInput('until', 'hu'),
-                button('Zoom in', () => this.zoom(...(this.graph.chosen()[0] ?? [])), { title: 'to the chosen range' }),
+                button('Zoom in', () => this.zoom(...(this.graph.chosen()[0] ?? []))),
                 button('Zoom out', () => this.zoom(from - (until - from) / 2, until + (until - from) / 2)),
                 choice('length of a bar', [['', 'Auto'], ...steps], getState('st'), (st) => this.update({ st })),
                 h('label', {}, 'mark changes of', chooseBox('label whose changes are marked', labels, getState('mk', 'version'), (mk) => this.update({ mk }))),
@@ -182,7 +182,7 @@ class History {
         const counts = ['samples', 'dropped'].map((key) => `${number(completeness[key]).toLocaleString('en')} ${key}`), { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
         this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
             `complete: ${percent(expected - missing, expected)} of the windows${missing > 0 ? ` (${missing.toLocaleString('en')} are missing)` : ''}`, ...counts]
-            : ['Nothing was recorded in this range', number(last) ? `history has ${rangeText(number(first) / 1e9, number(last) / 1e9)}` : 'history is empty: the first window takes 10 s'])
+            : ['nothing was recorded in this range', number(last) ? `history has ${rangeText(number(first) / 1e9, number(last) / 1e9)}` : 'history is empty: the first window takes 10 s'])
             .concat(`the store has ${formatValue(number(this.info.sizeBytes), 'bytes')}`, trouble ? `nothing is stored at the moment: ${trouble}` : []).join(' · ');
     }
 

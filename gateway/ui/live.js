@@ -15,7 +15,7 @@ const LIVE_RATES = [['19', '19 Hz'], ['99', '99 Hz'], ['499', '499 Hz'], ['999',
 const STREAM_ENDS = { 'target gone': 'The target has exited.', 'dictionary full': 'The service has sent all the names that a stream may have.' };
 const FINAL_STATUS = [400, 401, 403, 501];
 // A control that is pressed or chosen with the keyboard is not drawn again meanwhile.
-const IN_USE = ':active, .tools :focus:not(input), .tablebox :focus';
+const IN_USE = ':active, .tablebox :focus';
 
 // The last windows of one or more streams. Names, frames and stacks of a stream are sent once and then referred to by number.
 class LiveWindows {

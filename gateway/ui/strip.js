@@ -47,8 +47,8 @@ export class TimeCanvas {
             onpointerdown: (event) => this.press(event), onpointermove: (event) => this.move(event), onpointercancel: () => this.setSecond(false),
             onpointerup: () => this.drag && this.choose(this.drag.from, this.drag.to, this.drag.side), onpointerleave: () => this.schedule({ hover: null }),
             oncontextmenu: (event) => event.ctrlKey && event.preventDefault(), onfocus: () => this.schedule(), onblur: () => this.schedule() });
-        this.second = button(second, () => this.setSecond(!this.isSecond), { title: 'the next range that you choose is the one to compare with' });
-        this.cleared = button('Clear', () => this.clear(true), { title: 'forget the chosen ranges (Escape)' });
+        this.second = button(second, () => this.setSecond(!this.isSecond));
+        this.cleared = button('Clear', () => this.clear(true));
         this.line = h('span', { class: 'strip-line' });
         this.element = h('div', { class: 'strip' }, h('div', { class: 'strip-scroll' }, this.canvas),
             h('div', { class: 'bar' }, this.line, this.second, this.cleared));
@@ -203,8 +203,8 @@ class Strip extends TimeCanvas {
     }
 
     moves() {
-        const { from, until, step } = this.data, stride = Math.ceil(3 * (until - from) / this.width / step) * step, page = (until - from) / 10;
-        return { ArrowLeft: -stride, ArrowRight: stride, PageUp: -page, PageDown: page, Home: -Infinity, End: Infinity };
+        const { from, until, step } = this.data, stride = Math.ceil(3 * (until - from) / this.width / step) * step;
+        return { ArrowLeft: -stride, ArrowRight: stride, Home: -Infinity, End: Infinity };
     }
 
     describe(time) {

@@ -171,8 +171,24 @@ class Viewer {
         if (this.part === 'callers') this.drawSandwich();
     }
 
+    // Tools are made again only if one of them changes, and the focus stays: a stream draws several times a second.
     drawTools() {
-        const p = this.profile, isEmpty = this.tree.total[0] <= 0 && this.tree.baseTotal[0] <= 0;
+        const isEmpty = this.tree.total[0] <= 0 && this.tree.baseTotal[0] <= 0, all = () => [...this.tools.querySelectorAll('button, select, input')];
+        const key = [this.part, isOn('i'), isOn('th'), isOn('co'), this.type, !!this.base, this.byShare, ...this.profile.types.map((type) => type.type)].join();
+        if (key !== this.toolsKey) {
+            const focused = all().indexOf(document.activeElement);
+            this.makeTools();
+            all()[focused]?.focus();
+        }
+        this.toolsKey = key;
+        this.drawChips();
+        this.drawLegend();
+        this.body.hidden = isEmpty || this.part !== 'graph';
+        if (isEmpty && !this.notice.firstChild) this.notice.replaceChildren(message('hint', this.empty));
+    }
+
+    makeTools() {
+        const p = this.profile;
         const parts = choice('what is shown', [['graph', 'Graph'], ['table', 'Table'], ['callers', 'Callers & callees']], this.part, (part) => this.setPart(part));
         const toggles = [['i', 'Invert', 'leaves first, their callers below (i)'], ['th', 'Threads', 'a level of threads (s)']].map(([key, text, hint]) => button(text, () => this.toggle(key), {
             title: hint, 'aria-pressed': String(isOn(key)) }));
@@ -181,13 +197,7 @@ class Viewer {
         const colours = this.base ? choice('how changes are measured', [['share', 'By share'], ['absolute', 'Absolute']], this.byShare ? 'share' : 'absolute', (by) => this.change({ ab: by === 'absolute' ? '1' : '0' }))
             : choice('colour', [['module', 'Module'], ['share', 'Share']], isOn('co') ? 'share' : 'module', (by) => this.change({ co: by === 'share' }));
         this.exporter ??= menuButton('Export ▾', () => exportMenu(() => ({ profile: this.profile, base: this.base, type: this.type, title: this.title }), this.name), { title: 'save this view' });
-        const old = this.box.parentElement === this.tools && document.activeElement === this.box;
         this.tools.replaceChildren(this.box, this.count, parts, ...toggles, types || '', colours, this.exporter);
-        if (old) this.box.focus();
-        this.drawChips();
-        this.drawLegend();
-        this.body.hidden = isEmpty || this.part !== 'graph';
-        if (isEmpty && !this.notice.firstChild) this.notice.replaceChildren(message('hint', this.empty));
     }
 
     drawChips() {

@@ -205,7 +205,7 @@ def test_memory_has_its_own_line():
 
 def test_a_range_without_windows_says_so():
     PAGE.go(f"/#history?sv=web&ra=0&hf={NOW - 3 * WEEK_S}&hu={NOW - 2 * WEEK_S}")
-    PAGE.until_text("Nothing was recorded in this range")
+    PAGE.until_text("nothing was recorded in this range")
 
 
 def test_a_heat_map_of_history_has_graphs_of_its_cells():
