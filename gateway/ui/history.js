@@ -72,7 +72,7 @@ export class RangeGraph {
         return attempt(this.place, signal, async () => {
             const [now, old] = await Promise.all([range, base].map((one) => one && loadProfile(this.pathOf(...one), signal)));
             if (old) old.values = old.values.map((values) => values.map((value) => Math.round(value * scale)));
-            this.note.textContent = old && !old.total(old.defaultType) ? 'Nothing was sampled in the second range.' : '';
+            this.note.textContent = old && !old.total(old.defaultType) ? 'no samples in the second range' : '';
             this.body.hidden = false;
             this.viewer.show(now, { base: old, title: `${name}, ${text(range)}${base ? ` against ${text(base)}` : ''}`, about });
         });
@@ -101,7 +101,7 @@ class History {
             this.showGraph();
         } });
         ctx.root.append(this.facts, this.services);
-        this.graph = new RangeGraph(ctx, this.strip, (from, until) => historyPath('profile', { ...this.state.what, from, until, output: 'proto' }), { name: 'history', empty: 'nothing was sampled in this range' });
+        this.graph = new RangeGraph(ctx, this.strip, (from, until) => historyPath('profile', { ...this.state.what, from, until, output: 'proto' }), { name: 'history', empty: 'no samples in this range' });
     }
 
     ask(path, parameters = {}) {

@@ -128,7 +128,7 @@ def test_what_was_live_is_a_page_too():
 
 def test_a_dropped_file_with_hostile_names_stays_text():
     PAGE.go("/#captures")
-    PAGE.until_text("Tick two", "#view")
+    PAGE.until_text("tick two", "#view")
     PAGE.driver.execute_async_script(HOSTILE)
     PAGE.until_text("hostile.pb", ".title")
     open_copy()

@@ -161,7 +161,7 @@ def test_threads_are_a_flame_graph_too():
 
 def test_ten_thousand_threads_do_no_harm():
     PAGE.go("/t/demo/#captures")
-    PAGE.until_text("Tick two", "#view")
+    PAGE.until_text("tick two", "#view")
     PAGE.run(TEN_THOUSAND)
     PAGE.click("Threads", "a")
     text = PAGE.until_text("10,000 threads in 10,000 groups", "#view", 60)
