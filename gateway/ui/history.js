@@ -68,7 +68,7 @@ export class RangeGraph {
     show(name, whole, isState) {
         const [chosen, base] = this.chosen(), range = chosen ?? whole, { signal } = this.stop(), text = (one) => this.picture.rangeText(...one);
         const scale = base && !isState ? (range[1] - range[0]) / (base[1] - base[0]) : 1, about = base ? [`the base is ${text(base)}${isState ? '' : ', scaled to the same length'}`] : [];
-        this.note.textContent = 'loading the profile…';
+        this.note.textContent = 'loading…';
         return attempt(this.place, signal, async () => {
             const [now, old] = await Promise.all([range, base].map((one) => one && loadProfile(this.pathOf(...one), signal)));
             if (old) old.values = old.values.map((values) => values.map((value) => Math.round(value * scale)));
