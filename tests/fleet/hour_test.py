@@ -68,7 +68,7 @@ def hurt_everything(fleet, second, story):
 
 def test_the_sums_of_an_hour_are_exact():
     with Fleet(HOSTS, ("--name", "a", *GROUP), store=Cluster, patience=1800) as fleet:
-        second = Collect(fleet.simulator.list, fleet.histories, "--name", "b", "--spool-mib", "64", *GROUP)
+        second = Collect(fleet.simulator.list, fleet.histories, "--name", "b", "--spool-mib", "32", *GROUP)
         second.start()
         story = Story(fleet, second)
         try:
