@@ -14,10 +14,11 @@ debs=bazel/packaging/guest_debs again=bazel/packaging/guest_debs_again
 version=$(sed -n 's/^#define SONDE_VERSION "\(.*\)"$/\1/p' api/version.h)
 guest=$debs/libsonde0_$version-1_amd64.deb dev=$debs/libsonde-dev_$version-1_amd64.deb
 
-lists() { dpkg-deb -c "$1" | grep -qE " \./$2( -> .*)?\$"; }
+# grep reads to the end, because dpkg-deb fails when nobody reads it any more.
+lists() { dpkg-deb -c "$1" | grep -E " \./$2( -> .*)?\$" >/dev/null; }
 field() { [ "$(dpkg-deb -f "$1" "$2")" = "$3" ]; }
 equal() { diff <(cd "$1" && sha256sum ./*.deb) <(cd "$2" && sha256sum ./*.deb); }
-own_root() { ! dpkg-deb -c "$1" | awk '{ print $2 }' | grep -qvx root/root; }
+own_root() { ! dpkg-deb -c "$1" | awk '{ print $2 }' | grep -vx root/root >/dev/null; }
 
 check "two builds are equal, bit for bit" equal "$debs" "$again"
 check "there are three packages" test "$(ls "$debs" | wc -l)" = 3
