@@ -121,6 +121,7 @@ def test_threads_are_a_page_too():
 def test_what_was_live_is_a_page_too():
     PAGE.go("/t/demo/#live")
     PAGE.until_text("of CPU time", ".legend")
+    check.until(lambda: PAGE.search("match_rules") > 0, what="samples of the function that uses most time")
     PAGE.click("Pause")
     open_copy()
     assert COPY.search("match_rules") > 0
