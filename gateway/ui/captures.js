@@ -71,8 +71,9 @@ async function showList(ctx) {
 const backLink = () => h('a', { href: linkTo('captures') }, 'All captures');
 
 async function showCapture({ root, signal }, id) {
-    const capture = (await getJson('/v1/captures', { signal })).captures?.find((one) => one.id === id), bar = h('div', { class: 'bar' }, backLink());
-    const profile = await loadProfile(`/v1/captures/${id}.pb.gz`, signal);
+    const bar = h('div', { class: 'bar' }, backLink());
+    const [{ captures = [] }, profile] = await Promise.all([getJson('/v1/captures', { signal }), loadProfile(`/v1/captures/${id}.pb.gz`, signal)]);
+    const capture = captures.find((one) => one.id === id);
     if (number(capture?.timelineBytes)) bar.append(h('a', { href: linkTo('heatmap', { capture: id }) }, 'Heat map'));
     root.append(bar);
     return [profile, `Capture ${capture ? captureText(capture) : id}`];

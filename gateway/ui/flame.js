@@ -5,7 +5,7 @@ import { KIND } from './profile.js';
 import { fitCanvas, themeColours } from './dom.js';
 import { nodeName, textHash } from './tree.js';
 
-const ROW = 19, FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace', NARROWEST = 0.4;
+const ROW = 19, FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace', NARROWEST = 1.5;
 // The hues of the pictures that the service draws: the program, libraries, JIT code, the kernel, memory, threads.
 const HUES = {
     application: ['#f5b567', '#f3c95f', '#f0a27c', '#e9bd8c'],
@@ -14,6 +14,8 @@ const HUES = {
     grown: ['#fbd0cd', '#f8aba5', '#f5857e', '#f26056'], shrunk: ['#cee0fd', '#a7c7fb', '#80aef9', '#5895f7'],
     share: ['#f6e3b4', '#f5cf87', '#f3b562', '#ef9547', '#e77237'],
 };
+// Four shades of each hue, by function.
+const shade = (hex, n) => `#${[1, 3, 5].map((at) => Math.round(255 - (255 - parseInt(hex.slice(at, at + 2), 16)) * SHADES[n & 3]).toString(16).padStart(2, '0')).join('')}`;
 const JIT = '#f39ca2', KERNEL = '#a9b6c4', PLAIN = '#c4c6ca', THREAD = '#d5d9e0', SHADES = [1, 0.94, 0.88, 0.82];
 
 const pick = (list, text) => list[textHash(text) % list.length];
@@ -61,7 +63,7 @@ export class Flame {
 
     show(tree, zoomedId) {
         this.tree = tree;
-        this.colours = tree.profile.functions.map((fn) => moduleColour(fn, this.isMemory));
+        this.colours = tree.profile.functions.map((fn, n) => shade(moduleColour(fn, this.isMemory), n));
         this.hovered = -1;
         this.resize();
         this.zoom(Math.max(0, tree.id.indexOf(zoomedId)), false);
@@ -95,6 +97,7 @@ export class Flame {
         c.textBaseline = 'middle';
         const whole = t.total[0] || 1, scale = this.width / (this.to - this.from);
         let drawn = 0;
+        this.painted = new Float64Array(t.deepest + 1).fill(-1);
         for (let n = 0; n < t.count;) {
             const x = (t.offset[n] / whole - this.from) * scale, w = t.total[n] / whole * scale, y = this.y(t.depth[n]);
             if (x > this.width || x + w < 0) {
@@ -114,8 +117,10 @@ export class Flame {
     drawRest(c, n, x, y, scale) {
         const t = this.tree, up = t.parent[n];
         const right = (t.offset[up] + t.total[up] - t.self[up] - t.offset[n]) * scale;
+        if (x + right < this.painted[t.depth[n]] + 0.7 || y <= -ROW || y >= this.height) return t.end[up]; // nothing that a pixel would show
+        this.painted[t.depth[n]] = x + right;
         c.fillStyle = PLAIN;
-        if (right > 0.2 && y > -ROW && y < this.height) c.fillRect(x, y, right, ROW - 1);
+        c.fillRect(x, y, right, ROW - 1);
         return t.end[up];
     }
 
@@ -133,10 +138,11 @@ export class Flame {
 
     drawNode(c, n, x, w, y, theme) {
         const left = Math.max(x, 0), width = Math.min(x + w, this.width) - left, isCaller = n !== this.zoomed && this.tree.end[n] >= this.tree.end[this.zoomed] && n < this.zoomed;
-        c.globalAlpha = isCaller ? 0.55 : this.hit && !this.hit[n] ? 0.45 : this.isDiff || n === 0 ? 1 : SHADES[this.tree.fn[n] & 3];
+        const alpha = isCaller ? 0.55 : this.hit && !this.hit[n] ? 0.45 : 1;
+        if (alpha < 1) c.globalAlpha = alpha;
         c.fillStyle = this.colour(n);
         c.fillRect(left, y, Math.max(0.4, width - 0.7), ROW - 1);
-        c.globalAlpha = 1;
+        if (alpha < 1) c.globalAlpha = 1;
         if (this.hit?.[n]) this.outline(c, left, y, width, '#8b2be2', 2);
         if (n === this.selected && n > 0) this.outline(c, left, y, width, theme.ink, 2);
         else if (n === this.hovered) this.outline(c, left, y, width, theme.ink, 1);

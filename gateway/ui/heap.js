@@ -10,7 +10,7 @@ const HEAP_MS = 5000, SAMPLERS = { '': 'the best sampler', jemalloc: 'jemalloc\'
 const HEAP_PARTS = [['live', 'In use', 'what is in use now'], ['growth', 'Growth', 'what changed between two moments'],
     ['allocs', 'Allocations', 'what is allocated, whether or not it is freed'], ['dumps', 'Dumps', 'what was written from time to time']];
 const AGES = [['', 'of any age'], ['10', '10 s and older'], ['60', '1 min and older'], ['600', '10 min and older'], ['3600', '1 h and older']];
-const DUMP_FORMATS = [['heapsnapshot', '.heapsnapshot', 'for Chrome\'s DevTools'], ['jemalloc', '.heap', 'for jeprof']];
+const DUMP_FORMATS = [['heapsnapshot', '.heapsnapshot'], ['jemalloc', '.heap']];
 const rememberedHeaps = new Map(); // by target: { time, profile }
 
 const heapFacts = (heap) => Object.entries({

@@ -107,31 +107,26 @@ export function textHash(text) {
 // Columns: fn, line, parent, depth, end, offset (the sum of values to the left), self, total, baseSelf, baseTotal, and id, which is the
 // same for the same path of functions in every profile.
 export function buildTree(profile, type, paths = stackPaths(profile)) {
-    const raw = grow(profile, type, paths), sums = sumUp(raw), count = raw.parent.length;
+    const raw = grow(profile, type, paths), sums = sumUp(raw), count = raw.parent.length, place = new Int32Array(count), stack = [0];
     const ints = () => new Int32Array(count), reals = () => new Float64Array(count), names = profile.functions.map((fn) => textHash(fn.name));
     const tree = { profile, count, fn: ints(), line: ints(), parent: ints(), depth: ints(), end: ints(), id: new Uint32Array(count), offset: reals(),
-        self: reals(), total: reals(), baseSelf: reals(), baseTotal: reals(), deepest: 0 };
-    const stack = [[0, ROOT, 0, 0, 0]];
+        self: reals(), total: reals(), baseSelf: reals(), baseTotal: reals(), deepest: 0 }, left = reals();
     for (let n = 0; stack.length; n++) {
-        const [from, parent, depth, offset, hash] = stack.pop();
+        const from = stack.pop(), parent = n ? place[raw.parent[from]] : ROOT;
+        place[from] = n;
         tree.fn[n] = raw.fn[from];
         tree.line[n] = raw.line[from];
         tree.parent[n] = parent;
-        tree.depth[n] = depth;
-        tree.offset[n] = offset;
+        tree.depth[n] = n ? tree.depth[parent] + 1 : 0;
+        tree.offset[n] = left[n] = n ? left[parent] : 0;
         tree.self[n] = raw.self[from];
         tree.total[n] = sums.total[from];
         tree.baseSelf[n] = raw.base[from];
         tree.baseTotal[n] = sums.baseTotal[from];
-        tree.id[n] = hash;
-        tree.deepest = Math.max(tree.deepest, depth);
-        const kids = childrenOf(sums, from), entries = [];
-        let left = offset;
-        for (const kid of kids) {
-            entries.push([kid, n, depth + 1, left, mix(hash, names[raw.fn[kid]])]);
-            left += sums.total[kid];
-        }
-        for (let i = entries.length; i-- > 0;) stack.push(entries[i]);
+        tree.id[n] = n ? mix(tree.id[parent], names[raw.fn[from]]) : 0;
+        tree.deepest = Math.max(tree.deepest, tree.depth[n]);
+        if (n) left[parent] += tree.total[n];
+        for (let kids = childrenOf(sums, from), i = kids.length; i-- > 0;) stack.push(kids[i]);
     }
     setEnds(tree);
     return tree;
@@ -149,13 +144,6 @@ export const nodeName = (tree, n) => (n === 0 ? 'all' : tree.profile.functions[t
 export function findNode(tree, id) {
     const n = tree.id.indexOf(id);
     return n < 0 ? 0 : n;
-}
-
-// The frames from the root to the node.
-export function pathTo(tree, n) {
-    const path = [];
-    for (; n > 0; n = tree.parent[n]) path.unshift(n);
-    return path;
 }
 
 // Each function once: { fn, self, total, baseSelf, baseTotal }; recursion counts once.

@@ -9,7 +9,7 @@ import { closeMenu, copyText, menuButton, showDialog, showMenu } from './menu.js
 import { join, KIND } from './profile.js';
 import { getState, isOn, setState } from './state.js';
 import { FunctionTable, Sandwich } from './table.js';
-import { buildTree, literal, nodeName, pathTo, searchRegex, searchTree, stackPaths } from './tree.js';
+import { buildTree, literal, nodeName, searchRegex, searchTree, stackPaths } from './tree.js';
 
 let keyReceiver = null;
 
@@ -35,7 +35,7 @@ const KEYS = [
     ['?', 'this list', () => showKeys()],
 ];
 const MEASURES = { cpu: 'CPU time', samples: 'samples', wall: 'wall-clock time', off_cpu: 'blocked time', inuse_space: 'live bytes', inuse_objects: 'live objects',
-    alloc_space: 'allocated bytes', alloc_objects: 'allocated objects', delay: 'waiting time' };
+    alloc_space: 'allocated bytes', alloc_objects: 'allocated objects' };
 const exactly = (name) => `^${literal(name)}$`, isMemory = (type) => /space|objects/.test(type.type);
 const measureName = (type) => MEASURES[type.type] ?? type.type;
 const ARROWS = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };
@@ -54,7 +54,7 @@ class Viewer {
     constructor(container, { empty, name }) {
         Object.assign(this, { empty: empty ?? 'no samples: the target was idle; if not, run `sonde doctor`', name: name ?? 'profile', searchListeners: [] });
         this.profile = this.tree = this.base = null;
-        this.box = h('input', { type: 'search', placeholder: 'search: a function or a regular expression', 'aria-label': 'search functions', oninput: () => this.search(this.box.value),
+        this.box = h('input', { type: 'search', placeholder: 'search: regular expression', 'aria-label': 'search functions', oninput: () => this.search(this.box.value),
             onkeydown: (event) => event.key === 'Enter' && this.nextMatch(event.shiftKey ? -1 : 1) });
         this.box.value = getState('q');
         this.count = h('output', { class: 'count' });
@@ -314,10 +314,10 @@ class Viewer {
     openMenu(n, x, y) {
         const t = this.tree, fn = n > 0 ? t.profile.functions[t.fn[n]] : null, box = this.canvas.getBoundingClientRect();
         if (!fn) return;
-        const source = fn.file && `${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}`, stack = () => pathTo(t, n).map((one) => nodeName(t, one)).join('\n');
+        const source = fn.file && `${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}`;
         const items = [{ text: 'Zoom to this frame', run: () => this.flame.zoom(n) }, { text: 'Callers and callees', run: () => this.openSandwich(t.fn[n]) },
             { text: 'Focus on stacks through it', run: () => this.focus(n) }, { text: 'Hide this function', run: () => this.hide(n) },
-            { text: 'Copy name', run: () => copyText(fn.name, 'name') }, { text: 'Copy stack', run: () => copyText(stack(), 'stack') }];
+            { text: 'Copy name', run: () => copyText(fn.name, 'name') }];
         if (source) items.push({ text: `Copy source line ${source.slice(source.lastIndexOf('/') + 1)}`, run: () => copyText(source, 'source line') });
         showMenu(items, x ?? box.left + 40, y ?? box.top + 40);
     }

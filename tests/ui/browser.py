@@ -58,6 +58,8 @@ class Server:
         asked = self.asked = []
 
         class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"  # keeps connections, as the gateway does
+
             def do_GET(self):
                 path = self.path.split("?")[0]
                 asked.append(path)
