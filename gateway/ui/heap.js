@@ -76,8 +76,8 @@ class HeapPage {
     }
 
     downloads(query = '') {
-        return DUMP_FORMATS.map(([format, extension, title]) => h('a', { href: `${this.prefix}/debug/pprof/heap?output=${format}${query}`,
-            download: `${this.target}${extension}`, title }, extension));
+        return DUMP_FORMATS.map(([format, extension]) => h('a', { href: `${this.prefix}/debug/pprof/heap?output=${format}${query}`,
+            download: `${this.target}${extension}` }, extension));
     }
 
     async open() {

@@ -141,11 +141,6 @@ function setEnds(tree) {
 
 export const nodeName = (tree, n) => (n === 0 ? 'all' : tree.profile.functions[tree.fn[n]].name);
 
-export function findNode(tree, id) {
-    const n = tree.id.indexOf(id);
-    return n < 0 ? 0 : n;
-}
-
 // Each function once: { fn, self, total, baseSelf, baseTotal }; recursion counts once.
 export function functionTable(tree) {
     const rows = new Map(), open = new Int32Array(tree.profile.functions.length), path = [];
