@@ -3,6 +3,8 @@
 // and what is unpacked is bounded.
 import { KIND, Profile } from './profile.js';
 
+const fail = (why) => { throw new Error(why ? `not a pprof profile: ${why}` : 'the profile is cut off'); };
+
 const MAX_UNPACKED = 512 << 20, MAX_DEPTH = 4096, SPACING = 2 ** 24;
 
 // `end` is the end of the innermost message that is being read.
@@ -17,13 +19,13 @@ class Reader {
         if (first < 128 && this.at < this.end) return this.at++, first;
         let value = 0, scale = 1;
         for (let i = 0; i < 10; i++) {
-            if (this.at >= this.end) throw new Error('the profile is cut off');
+            if (this.at >= this.end) fail();
             const byte = this.bytes[this.at++];
             value += (byte & 127) * scale;
             if (byte < 128) return value;
             scale *= 128;
         }
-        throw new Error('not a pprof profile: a number is too long');
+        fail('a number is too long');
     }
 
     signed() {
@@ -34,72 +36,97 @@ class Reader {
         return Number(BigInt.asIntN(64, exact));
     }
 
-    // Calls read() with the message at this place.
-    nested(read) {
-        const size = this.varint(), before = this.end;
-        if (size > before - this.at) throw new Error('the profile is cut off');
+    // Begins the message at this place; leave() takes what it returns.
+    enter() {
+        const size = this.varint(), outer = this.end;
+        if (size > outer - this.at) fail();
         this.end = this.at + size;
-        const result = read(this);
-        this.at = this.end;
-        this.end = before;
-        return result;
+        return outer;
     }
 
-    // Calls visit(field, type) for each field; what it does not read is skipped.
-    fields(visit) {
-        while (this.at < this.end) {
-            const tag = this.varint(), type = tag & 7, before = this.at;
-            visit(tag >>> 3, type);
-            if (this.at !== before) continue;
-            if (type === 0) this.varint();
-            else if (type === 2) this.nested(() => {});
-            else if (type === 1 || type === 5) this.at += type === 1 ? 8 : 4;
-            else throw new Error('not a pprof profile: an unknown wire type');
-        }
-        if (this.at > this.end) throw new Error('the profile is cut off');
+    leave(outer) {
+        this.at = this.end;
+        this.end = outer;
+    }
+
+    // The number of the next field, 0 at the end of the message. Its wire type is in `type`.
+    next() {
+        if (this.at >= this.end) return 0;
+        const tag = this.varint();
+        if (tag < 8) fail('a field has no number');
+        this.type = tag & 7;
+        return tag >>> 3;
+    }
+
+    skip() {
+        if (this.type === 0) this.varint();
+        else if (this.type === 2) this.leave(this.enter());
+        else if (this.type === 1 || this.type === 5) this.at += this.type === 1 ? 8 : 4;
+        else fail('an unknown wire type');
+        if (this.at > this.end) fail();
     }
 
     // A repeated number, packed or not.
-    numbers(into, type) {
-        if (type === 0) into.push(this.signed());
-        else if (type === 2) this.nested(() => { while (this.at < this.end) into.push(this.signed()); });
-        return into;
+    numbers(into) {
+        if (this.type === 0) return into.push(this.signed());
+        if (this.type !== 2) return this.skip();
+        const outer = this.enter();
+        while (this.at < this.end) into.push(this.signed());
+        this.leave(outer);
     }
 
     // A message of numbers: its fields by number.
     message() {
-        const result = [0, 0, 0, 0, 0, 0, 0];
-        this.nested(() => this.fields((field, type) => { if (type === 0 && field < 7) result[field] = this.signed(); }));
+        const result = [0, 0, 0, 0, 0, 0, 0], outer = this.enter();
+        for (let field; (field = this.next());) {
+            if (this.type === 0 && field < 7) result[field] = this.signed();
+            else this.skip();
+        }
+        this.leave(outer);
         return result;
     }
 }
 
-// Calls visit(field, type, result) for each field of a message. Returns result.
-const readMessage = (reader, result, visit) => reader.nested(() => reader.fields((field, type) => visit(field, type, result))) ?? result;
+function readLocation(reader) {
+    const location = { numbers: [0, 0, 0, 0], lines: [] }, outer = reader.enter();
+    for (let field; (field = reader.next());) {
+        if (field === 4 && reader.type === 2) location.lines.push(reader.message());
+        else if (reader.type === 0 && field < 4) location.numbers[field] = reader.varint();
+        else reader.skip();
+    }
+    reader.leave(outer);
+    return location;
+}
 
-const readLocation = (reader) => readMessage(reader, { numbers: [0, 0, 0, 0], lines: [] }, (field, type, location) => {
-    if (field === 4 && type === 2) location.lines.push(reader.message());
-    else if (type === 0 && field < 4) location.numbers[field] = reader.varint();
-});
-
-const readSample = (reader) => readMessage(reader, { locations: [], values: [], labels: [] }, (field, type, sample) => {
-    if (field === 1) reader.numbers(sample.locations, type);
-    else if (field === 2) reader.numbers(sample.values, type);
-    else if (field === 3 && type === 2) sample.labels.push(reader.message());
-});
+function readSample(reader) {
+    const sample = { locations: [], values: [], labels: [] }, outer = reader.enter();
+    for (let field; (field = reader.next());) {
+        if (field === 1) reader.numbers(sample.locations);
+        else if (field === 2) reader.numbers(sample.values);
+        else if (field === 3 && reader.type === 2) sample.labels.push(reader.message());
+        else reader.skip();
+    }
+    reader.leave(outer);
+    return sample;
+}
 
 function readFile(bytes) {
-    const reader = new Reader(bytes), decoder = new TextDecoder();
+    const reader = new Reader(bytes), decoder = new TextDecoder(), latin = new TextDecoder('latin1').decode(bytes);
     const file = { types: [], samples: [], mappings: [], locations: [], functions: [], strings: [], comments: [], numbers: {} };
-    const message = () => reader.message(), string = () => reader.nested(() => decoder.decode(bytes.subarray(reader.at, reader.end)));
+    const message = () => reader.message(), string = () => {
+        const outer = reader.enter(), start = reader.at, text = latin.slice(start, reader.end);
+        reader.leave(outer);
+        return /^[\0-\x7f]*$/.test(text) ? text : decoder.decode(bytes.subarray(start, reader.at));
+    };
     const lists = [null, [file.types, message], [file.samples, readSample], [file.mappings, message], [file.locations, readLocation], [file.functions, message],
         [file.strings, string]];
-    reader.fields((field, type) => {
-        if (lists[field] && type === 2) lists[field][0].push(lists[field][1](reader));
-        else if (field === 13) reader.numbers(file.comments, type);
-        else if (type === 0 && [9, 10, 12, 14].includes(field)) file.numbers[field] = reader.signed();
-    });
-    if (!file.types.length) throw new Error('not a pprof profile: it has no sample types');
+    for (let field; (field = reader.next());) {
+        if (lists[field] && reader.type === 2) lists[field][0].push(lists[field][1](reader));
+        else if (field === 13) reader.numbers(file.comments);
+        else if (reader.type === 0) file.numbers[field] = reader.signed();
+        else reader.skip();
+    }
+    if (!file.types.length) fail('it has no sample types');
     return file;
 }
 
@@ -113,47 +140,45 @@ function guessKind(mapping, path, isFirst, address) {
 
 const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;
 
-// The frames of all locations, outermost first: those of location id are fns[i] and lines[i] for i in first.get(id)..end.get(id).
+// The frames of all locations, outermost first: those of location i are fns[n] and lines[n] for n in first[i]..first[i + 1].
 function resolve(file, profile) {
     const text = (i) => file.strings[i] ?? '', functions = new Map(file.functions.map((fn) => [fn[1], fn])), none = { path: '', build: 0, isFirst: false, known: new Map() };
     const mappings = new Map(file.mappings.map((m, i) => [m[1], { path: text(m[5]), build: m[6], isFirst: i === 0, known: new Map() }]));
-    const frames = { first: new Map(), end: new Map(), fns: [], lines: [] };
-    for (const { numbers: [, locationId, mappingId, address], lines } of file.locations) {
-        const found = mappings.get(mappingId), mapping = found ?? none, module = baseName(mapping.path);
+    const fns = [], lines = [], first = [0];
+    for (const { numbers, lines: own } of file.locations) {
+        const found = mappings.get(numbers[2]), mapping = found ?? none, module = baseName(mapping.path), address = numbers[3];
         const kind = guessKind(found, mapping.path, mapping.isFirst, address);
-        frames.first.set(locationId, frames.fns.length);
-        for (let i = lines.length; i-- > 0;) {
-            const [, id, line] = lines[i], key = id * 8 + kind;
+        for (let i = own.length; i-- > 0;) {
+            const line = own[i], id = line[1], key = id * 8 + kind;
             if (!mapping.known.has(key)) {
                 const fn = functions.get(id);
                 mapping.known.set(key, profile.addFunction(fn ? text(fn[2]) : '?', module, fn ? text(fn[4]) : '', kind));
             }
-            frames.fns.push(mapping.known.get(key));
-            frames.lines.push(line);
+            fns.push(mapping.known.get(key));
+            lines.push(line[2]);
         }
-        if (!lines.length) {
-            frames.fns.push(profile.addFunction(`[${module}]+0x${address.toString(16)}`, module, '', kind));
-            frames.lines.push(0);
+        if (!own.length) {
+            fns.push(profile.addFunction(`[${module}]+0x${address.toString(16)}`, module, '', kind));
+            lines.push(0);
         }
-        frames.end.set(locationId, frames.fns.length);
+        first.push(fns.length);
     }
-    return frames;
+    return { fns, lines, first, index: new Map(file.locations.map((location, i) => [location.numbers[1], i])) };
 }
 
 function addSamples(file, profile) {
-    const frames = resolve(file, profile), text = (i) => file.strings[i] ?? '';
-    for (const sample of file.samples) {
-        const label = (wanted) => sample.labels.find(([, key]) => text(key) === wanted);
-        const name = label('thread'), tid = label('tid'), isBase = label('pprof::base');
+    const { fns, lines, first, index } = resolve(file, profile), text = (i) => file.strings[i] ?? '', { frame, line } = profile;
+    for (const { locations, values, labels } of file.samples) {
+        const label = (key) => labels.find((each) => text(each[1]) === key), name = label('thread'), tid = label('tid'), isBase = label('pprof::base');
         if (isBase) profile.side ??= new Array(profile.stackCount).fill(0);
-        for (let i = Math.min(sample.locations.length, MAX_DEPTH) - 1; i >= 0; i--) {
-            const id = sample.locations[i], end = frames.end.get(id) ?? 0;
-            for (let at = frames.first.get(id) ?? 0; at < end; at++) {
-                profile.frame.push(frames.fns[at]);
-                profile.line.push(frames.lines[at]);
+        for (let i = Math.min(locations.length, MAX_DEPTH); i-- > 0;) {
+            const at = index.get(locations[i]);
+            for (let n = first[at]; n < first[at + 1]; n++) {
+                frame.push(fns[n]);
+                line.push(lines[n]);
             }
         }
-        profile.endStack(profile.types.map((_, t) => sample.values[t] ?? 0), name ? profile.addThread(text(name[2])) : 0, tid?.[3] ?? 0);
+        profile.endStack(profile.types.map((_, t) => values[t] ?? 0), name ? profile.addThread(text(name[2])) : 0, tid?.[3] ?? 0);
         profile.side?.push(isBase ? 1 : 0);
     }
 }
@@ -162,8 +187,8 @@ async function unpack(bytes) {
     if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return bytes;
     const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip')).getReader(), parts = [];
     for (let size = 0; ;) {
-        const { done, value } = await reader.read();
-        if (done) break;
+        const { value } = await reader.read();
+        if (!value) break;
         if ((size += value.length) > MAX_UNPACKED) throw new Error('the profile is larger than 512 MiB unpacked: use `sonde top` or `sonde draw`');
         parts.push(value);
     }
@@ -185,9 +210,8 @@ export async function decode(bytes) {
 // ---- Writing ----
 
 class Writer {
-    constructor() {
-        Object.assign(this, { bytes: new Uint8Array(64), size: 0 });
-    }
+    bytes = new Uint8Array(64);
+    size = 0;
 
     put(bytes) {
         if (this.size + bytes.length > this.bytes.length) {
@@ -261,7 +285,7 @@ class Tables {
 
 function writeSample(inner, tables, profile, s, paths) {
     const ids = [], { text } = tables;
-    for (let i = profile.start[s + 1] - 1; i >= profile.start[s]; i--) {
+    for (let i = profile.start[s + 1]; i-- > profile.start[s];) {
         const fn = profile.functions[profile.frame[i]];
         ids.push(tables.location(fn, profile.frame[i], profile.line[i], paths.get(fn.module) ?? fn.module));
     }

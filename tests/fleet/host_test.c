@@ -34,7 +34,7 @@ static void scene_init(struct scene *scene) {
     scene->fleet.keep_bytes = HOST_KEEP_BYTES;
     scene->now_s = BEGIN_S;
     host_init(&scene->host, &scene->fleet, 2, scene->now_s);
-    decoder_init(&scene->decoder);
+    decoder_init(&scene->decoder, NULL);
 }
 
 static void scene_finish(struct scene *scene) {

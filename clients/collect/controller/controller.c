@@ -59,6 +59,7 @@ sonde_err controller_create(const struct controller_options *options, struct con
     controller->settings_version = 1;
     controller->start_unix_ns = now_unix_ns();
     pthread_mutex_init(&controller->lock, NULL);
+    passed_init(&controller->passed);
     controller->breaker = breaker_create(options->breaker_percent);
     sonde_err err = controller->breaker
                         ? pause_open(options->pause_dir, &controller->pause, diag)
@@ -91,6 +92,7 @@ void controller_set_budget(struct controller *controller, struct budget *budget)
 void controller_ask_stacks(struct controller *controller, const uint64_t *sources,
                            size_t source_count, const uint64_t *stacks, size_t stack_count) {
     lock(controller);
+    passed_clear(&controller->passed);
     for (size_t i = 0; i < controller->host_count; i++) {
         struct link *link = controller->hosts[i]->link;
         bool is_asked = false;
@@ -203,6 +205,7 @@ void controller_tick(struct controller *controller) {
     int64_t now_ms = now_monotonic_ms();
     lock(controller);
     controller_watch_pause(controller);
+    passed_expire(&controller->passed, now_ms);
     watch_breaker(controller, now_ms);
     if (budget_tune(controller->budget, now_unix_ns() / 1000000000))
         controller->settings_version++;
@@ -246,6 +249,7 @@ void controller_destroy(struct controller *controller) {
     budget_destroy(controller->budget);
     breaker_destroy(controller->breaker);
     pause_close(controller->pause);
+    passed_finish(&controller->passed);
     pthread_mutex_destroy(&controller->lock);
     free(controller);
 }

@@ -90,6 +90,7 @@ struct controller {
     uint64_t next_number;
     struct link *ended; /* calls that are over; the main thread destroys their clients */
     size_t link_count;  /* that exist */
+    struct passed passed;
     struct budget *budget;
     struct breaker *breaker;
     struct deliver *deliver;

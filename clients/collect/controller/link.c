@@ -29,7 +29,7 @@ struct link *link_create(struct controller *controller, struct host *host) {
     link->host = host;
     link->begin_ms = link->heard_ms = now_monotonic_ms();
     link->is_reading = true;
-    decoder_init(&link->decoder);
+    decoder_init(&link->decoder, &controller->passed);
     host_take(host);
     host->link = link;
     controller->link_count++;
@@ -42,6 +42,8 @@ void link_drop(struct link *link) {
     if (--link->refs > 0)
         return;
     decoder_finish(&link->decoder);
+    if (link->outbox)
+        passed_clear(&controller->passed); /* definitions in it are lost */
     decoded_entry_free(link->outbox);
     link->outbox = NULL;
     free(link->resend);
@@ -87,10 +89,12 @@ static void on_durable(void *context, bool is_durable) {
     struct link *link = entry->link;
     struct controller *controller = link->controller;
     lock(controller);
-    if (!is_durable)
+    if (!is_durable) {
+        passed_clear(&controller->passed);
         link_break(link, SONDE_UNAVAILABLE, "the spool could not store what the host had sent");
-    else if (!link->is_broken && entry->seq > link->durable_seq)
+    } else if (!link->is_broken && entry->seq > link->durable_seq) {
         link->durable_seq = entry->seq;
+    }
     if (is_durable && link->host->epoch == link->decoder.epoch &&
         link->durable_seq > link->host->durable_seq)
         link->host->durable_seq = link->durable_seq;

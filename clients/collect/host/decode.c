@@ -46,8 +46,8 @@ static void free_labels(struct decoder *decoder) {
     decoder->label_count = 0;
 }
 
-void decoder_init(struct decoder *decoder) {
-    *decoder = (struct decoder){.source = 0};
+void decoder_init(struct decoder *decoder, struct passed *passed) {
+    *decoder = (struct decoder){.passed = passed};
 }
 
 void decoder_finish(struct decoder *decoder) {
@@ -186,6 +186,9 @@ static sonde_err read_frame(struct decoding *decoding, const Sonde__V1__CollectF
     sonde_err err = read_lines(decoding, from, frame);
     if (!err)
         err = dictionary_add_frame(dictionary, from->number, from->id, decoding->diag);
+    if (!err && decoding->decoder->passed &&
+        !passed_needs_frame(decoding->decoder->passed, from->id, from->version, from->n_lines > 0))
+        return SONDE_OK;
     if (!err)
         err = reserve(decoding, &frame->base);
     if (!err)
@@ -211,6 +214,9 @@ static sonde_err read_stack(struct decoding *decoding, const Sonde__V1__CollectS
     stack->frames = frames;
     stack->n_frames = from->n_frames;
     sonde_err err = dictionary_add_stack(dictionary, from->number, from->id, decoding->diag);
+    if (!err && decoding->decoder->passed &&
+        !passed_needs_stack(decoding->decoder->passed, process->service, from->id))
+        return SONDE_OK;
     if (!err)
         err = reserve(decoding, &stack->base);
     if (!err)

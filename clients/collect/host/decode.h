@@ -8,6 +8,7 @@
 #define SONDE_CLIENTS_COLLECT_HOST_DECODE_H
 
 #include "clients/collect/host/dictionary.h"
+#include "clients/collect/host/passed.h"
 #include "proto/sonde/v1/history.pb-c.h"
 
 #define DECODE_ENTRY_BYTES (1u << 20)          /* an entry ends at about this size */
@@ -28,6 +29,7 @@ void decoded_entry_free(struct decoded_entry *entry); /* and those after it; NUL
 
 struct decoder {
     struct dictionary dictionary;
+    struct passed *passed; /* the controller's; NULL = every definition is passed on */
     uint64_t source;
     uint32_t epoch;
     char host[256];
@@ -38,8 +40,9 @@ struct decoder {
     uint64_t windows, rows, samples, too_large; /* so far; too_large: windows that fit no request */
 };
 
-/* extra: labels from discovery. The decoder begins with a hello. */
-void decoder_init(struct decoder *decoder);
+/* The decoder begins with a hello. Definitions that `passed` has are left out of the entries; it
+ * must outlive the decoder and may be shared. */
+void decoder_init(struct decoder *decoder, struct passed *passed);
 void decoder_finish(struct decoder *decoder);
 /* A hello begins a session: everything before is void. name: the host's, if hello has none. extra:
  * labels from discovery. SONDE_PROTOCOL, SONDE_OUT_OF_MEMORY. */

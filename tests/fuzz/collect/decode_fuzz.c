@@ -27,7 +27,7 @@ static void read_message(struct decoder *decoder, const uint8_t *data, size_t si
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct decoder decoder;
-    decoder_init(&decoder);
+    decoder_init(&decoder, NULL);
     while (size >= 2) {
         size_t len = (size_t)data[0] << 8 | data[1];
         data += 2;

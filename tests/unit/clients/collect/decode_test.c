@@ -26,7 +26,7 @@ static sonde_err hello(uint64_t source, uint32_t epoch) {
 
 static void begin(void) {
     decoder_finish(&decoder);
-    decoder_init(&decoder);
+    decoder_init(&decoder, NULL);
     CHECK_INT(hello(7, 3), ==, SONDE_OK);
 }
 
@@ -170,6 +170,31 @@ TEST(a_window_gets_its_host_process_labels_and_ids) {
     CHECK_NEAR(stored->weight, 4, 0);
     sonde__v1__write_request__free_unpacked(request, NULL);
     decoded_entry_free(entries);
+}
+
+TEST(what_another_host_defined_is_left_out) {
+    struct passed passed;
+    struct definitions definitions;
+    struct window window;
+    struct decoded_entry *entries;
+    Sonde__V1__CollectResponse response = SONDE__V1__COLLECT_RESPONSE__INIT;
+    passed_init(&passed);
+    define(&definitions, &response);
+    set_window(&window, &response, 9);
+    for (uint64_t source = 7; source < 9; source++) {
+        decoder_finish(&decoder);
+        decoder_init(&decoder, &passed);
+        CHECK_INT(hello(source, 3), ==, SONDE_OK);
+        CHECK_INT(read_response(&response, &entries), ==, SONDE_OK);
+        Sonde__V1__WriteRequest *request = unpack(entries);
+        CHECK_INT(request->n_frames, ==, source == 7 ? 2 : 0);
+        CHECK_INT(request->n_stacks, ==, source == 7 ? 1 : 0);
+        CHECK_INT(request->windows[0]->stack[0], ==, 5000);
+        sonde__v1__write_request__free_unpacked(request, NULL);
+        decoded_entry_free(entries);
+    }
+    decoder_finish(&decoder);
+    passed_finish(&passed);
 }
 
 TEST(the_most_exact_label_of_a_name_counts) {
@@ -343,7 +368,7 @@ TEST(a_hello_is_needed_and_needs_a_source) {
     struct decoded_entry *entries;
     Sonde__V1__CollectResponse response = SONDE__V1__COLLECT_RESPONSE__INIT;
     decoder_finish(&decoder);
-    decoder_init(&decoder);
+    decoder_init(&decoder, NULL);
     CHECK_INT(read_response(&response, &entries), ==, SONDE_PROTOCOL);
     CHECK_INT(hello(0, 1), ==, SONDE_PROTOCOL);
     CHECK_INT(hello(1, 1), ==, SONDE_OK);
