@@ -17,7 +17,7 @@ test_packages=(
     libgoogle-perftools-dev libgrpc++-dev libprotobuf-dev graphviz libjemalloc2 musl-tools libmimalloc2.0 linux-perf nodejs prometheus
     protobuf-compiler-grpc python3-grpcio python3-protobuf python3-selenium redis-server redis-tools librsvg2-bin xz-utils binutils
     nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 iproute2 libzookeeper-java varnish fish zsh
-    debhelper dpkg-dev lintian mmdebstrap systemd
+    debhelper dpkg-dev lintian mmdebstrap systemd systemd-container
 )
 
 missing() {

@@ -323,6 +323,13 @@ static grpc_byte_buffer *pack(const ProtobufCMessage *request) {
     return bytes;
 }
 
+static grpc_byte_buffer *copy(struct sonde_slice packed) {
+    grpc_slice slice = grpc_slice_from_copied_buffer(packed.data, packed.len);
+    grpc_byte_buffer *bytes = grpc_raw_byte_buffer_create(&slice, 1);
+    grpc_slice_unref(slice);
+    return bytes;
+}
+
 static struct client_call *create(struct client *client, const struct client_method *method,
                                   uint32_t deadline_ms) {
     gpr_timespec deadline = gpr_inf_future(GPR_CLOCK_MONOTONIC);
@@ -424,6 +431,10 @@ void client_call_send(struct client_call *call, const ProtobufCMessage *request)
     send(call, request ? pack(request) : NULL);
 }
 
+void client_call_send_packed(struct client_call *call, struct sonde_slice request) {
+    send(call, copy(request));
+}
+
 /* Adds the call to the client's list; false while the client is being destroyed. */
 static bool enlist(struct client_call *call) {
     struct client *client = call->client;
@@ -441,24 +452,26 @@ static bool enlist(struct client_call *call) {
     return is_open;
 }
 
-struct client_call *
-client_call_start_sending(struct client *client, const struct client_method *method,
-                          const ProtobufCMessage *request, uint32_t deadline_ms,
-                          const struct client_caller *caller,
-                          const struct client_callbacks *callbacks,
-                          void (*on_sent)(void *context, struct client_call *call), void *context) {
-    struct client_caller own = caller ? *caller : (struct client_caller){0};
-    struct client_call *call = create(client, method, deadline_ms);
-    if (!call)
+typedef void sent_callback(void *context, struct client_call *call);
+
+/* Takes `request`. caller NULL = the client itself. */
+static struct client_call *begin(struct client_call *call, grpc_byte_buffer *request,
+                                 const struct client_caller *caller,
+                                 const struct client_callbacks *callbacks, sent_callback *on_sent,
+                                 void *context) {
+    const struct client_caller own = {0};
+    if (!call) {
+        grpc_byte_buffer_destroy(request);
         return NULL;
+    }
     call->callbacks = *callbacks;
     call->on_sent = on_sent;
     call->context = context;
-    call->request = pack(request);
+    call->request = request;
     pthread_mutex_lock(&call->lock);
     bool is_open = enlist(call);
     if (is_open)
-        start(call, &own);
+        start(call, caller ? caller : &own);
     pthread_mutex_unlock(&call->lock);
     if (!is_open) {
         release_core(call);
@@ -467,10 +480,20 @@ client_call_start_sending(struct client *client, const struct client_method *met
     return is_open ? call : NULL;
 }
 
-struct client_call *client_call_start(struct client *client, const struct client_method *method,
-                                      const ProtobufCMessage *request, uint32_t deadline_ms,
-                                      const struct client_caller *caller,
-                                      const struct client_callbacks *callbacks, void *context) {
-    return client_call_start_sending(client, method, request, deadline_ms, caller, callbacks, NULL,
-                                     context);
+struct client_call *client_call_start_sending(struct client *client,
+                                              const struct client_method *method,
+                                              const ProtobufCMessage *request, uint32_t deadline_ms,
+                                              const struct client_caller *caller,
+                                              const struct client_callbacks *callbacks,
+                                              sent_callback *on_sent, void *context) {
+    return begin(create(client, method, deadline_ms), pack(request), caller, callbacks, on_sent,
+                 context);
+}
+
+struct client_call *client_call_start_packed(struct client *client,
+                                             const struct client_method *method,
+                                             struct sonde_slice first,
+                                             const struct client_callbacks *callbacks,
+                                             sent_callback *on_sent, void *context) {
+    return begin(create(client, method, 0), copy(first), NULL, callbacks, on_sent, context);
 }

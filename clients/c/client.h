@@ -135,23 +135,36 @@ struct client_caller {
     const char *name; /* for the service's audit, at most 160 bytes; NULL = the client itself */
 };
 
-/* deadline_ms 0 = none. caller NULL = the client itself. The request is packed before this returns.
- * Returns NULL if out of memory or while the client is being destroyed. Any thread. */
-struct client_call *client_call_start(struct client *client, const struct client_method *method,
-                                      const ProtobufCMessage *request, uint32_t deadline_ms,
-                                      const struct client_caller *caller,
-                                      const struct client_callbacks *callbacks, void *context);
-/* For methods with many requests. on_sent reports that the last request has been sent; the next
- * one, or the end, may be sent from then on. */
+/* Starts a call. deadline_ms 0 = none. caller NULL = the client itself. The request is packed
+ * before this returns. Returns NULL if out of memory or while the client is being destroyed. Any
+ * thread.
+ *
+ * on_sent is for methods with many requests; NULL = there is only one. It reports that the last
+ * request has been sent; the next one, or the end, may be sent from then on. */
 struct client_call *
 client_call_start_sending(struct client *client, const struct client_method *method,
                           const ProtobufCMessage *first, uint32_t deadline_ms,
                           const struct client_caller *caller,
                           const struct client_callbacks *callbacks,
                           void (*on_sent)(void *context, struct client_call *call), void *context);
+static inline struct client_call *
+client_call_start(struct client *client, const struct client_method *method,
+                  const ProtobufCMessage *request, uint32_t deadline_ms,
+                  const struct client_caller *caller, const struct client_callbacks *callbacks,
+                  void *context) {
+    return client_call_start_sending(client, method, request, deadline_ms, caller, callbacks, NULL,
+                                     context);
+}
+
 /* Sends the next request; NULL ends the requests. Call it once after each on_sent. The request is
  * packed before this returns. Any thread, until on_end has run. */
 void client_call_send(struct client_call *call, const ProtobufCMessage *request);
+/* Both with a request that is packed already. It is copied. */
+struct client_call *
+client_call_start_packed(struct client *client, const struct client_method *method,
+                         struct sonde_slice first, const struct client_callbacks *callbacks,
+                         void (*on_sent)(void *context, struct client_call *call), void *context);
+void client_call_send_packed(struct client_call *call, struct sonde_slice request);
 /* Reads the next answer. Call it once after each on_message that returned false. Any thread, until
  * on_end has run. */
 void client_call_next(struct client_call *call);

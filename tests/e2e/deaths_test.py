@@ -38,7 +38,7 @@ def capture_beside(server, seconds=8):
 
 
 def test_after_sonded_is_killed_during_a_capture_profiling_works_again():
-    with stack.Server(DEMO, ready="demo: pid") as server:
+    with stack.Server(DEMO, "--tick", ready="demo: pid") as server:
         beside = capture_beside(server)
         time.sleep(1.0)
         gateway = server.helpers()["sonde-gateway"]
@@ -51,7 +51,7 @@ def test_after_sonded_is_killed_during_a_capture_profiling_works_again():
 
 
 def test_after_the_gateway_is_killed_during_a_capture_profiling_works_again():
-    with stack.Server(DEMO, ready="demo: pid") as server:
+    with stack.Server(DEMO, "--tick", ready="demo: pid") as server:
         beside = capture_beside(server)
         time.sleep(1.0)
         sonded = server.helpers()["sonded"]
@@ -63,7 +63,7 @@ def test_after_the_gateway_is_killed_during_a_capture_profiling_works_again():
 
 
 def test_a_capture_ends_when_its_target_is_killed():
-    with stack.Server(DEMO, ready="demo: pid") as server:
+    with stack.Server(DEMO, "--tick", ready="demo: pid") as server:
         beside = capture_beside(server)
         time.sleep(1.0)
         os.kill(server.pid, signal.SIGKILL)
@@ -128,7 +128,7 @@ def test_no_samples_are_lost_while_sonded_is_stopped_for_a_second():
 
 def test_captures_work_after_sonded_was_killed_several_times_at_random_moments():
     rng = random.Random(int(time.time()))
-    with stack.Server(DEMO, ready="demo: pid") as server:
+    with stack.Server(DEMO, "--tick", ready="demo: pid") as server:
         for _ in range(4):
             beside = capture_beside(server, 2)
             time.sleep(2.2 + rng.random())

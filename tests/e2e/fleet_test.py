@@ -5,6 +5,8 @@ every part is killed or away for a while."""
 import json
 import os
 import re
+import signal
+import socket
 import subprocess
 
 from tests.cli import check
@@ -123,6 +125,34 @@ def test_the_status_says_what_arrives_and_why_a_host_is_missing():
         for wrong in ("9464", "host:9464", "127.0.0.1:99999", "[::1:9464"):
             check.contains(refused(*words, wrong), "the port must be a number from 0 to 65535")
         check.equal(collect.end(), 0, "status")
+
+
+def test_a_service_manager_is_told_and_asks_for_a_reload():
+    tokens = {name: os.path.join(stack.WORK, name) for name in ("token-of-g", "token-of-collect")}
+    for name, token in zip(tokens, ("a" * 32, "b" * 32)):
+        write_token(tokens[name], token)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(os.path.join(stack.WORK, "notify"))
+        manager.settimeout(60)
+        with start_sonded("g", "--grpc", "127.0.0.1:0", "--token-file", tokens["token-of-g"]) as sonded:
+            with open(HOSTS, "w", encoding="utf-8") as hosts:
+                hosts.write(f"{sonded.process.stdout.readline().removeprefix('grpc: ').strip()} name=g\n")
+            with start_collect("--hosts-token-file", tokens["token-of-collect"], NOTIFY_SOCKET=manager.getsockname()) as collect:
+                check.equal(manager.recv(4096), b"READY=1", "the first message")
+                check.until(lambda: "host g (" in collect.logged(), what="why the host is refused")
+                write_token(tokens["token-of-collect"], "a" * 32)
+                collect.process.send_signal(signal.SIGHUP)
+                check.contains(manager.recv(4096).decode(), "RELOADING=1\nMONOTONIC_USEC=")
+                check.equal(manager.recv(4096), b"READY=1", "the end of the reload")
+                check.until(lambda: "): is connected again" in collect.logged(), seconds=90, what="the host")
+                check.equal(collect.end(), 0, "status")
+                check.equal(manager.recv(4096), b"STOPPING=1", "the last message")
+
+
+def write_token(path, token):
+    with open(path + ".new", "w", encoding="utf-8", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(token + "\n")
+    os.rename(path + ".new", path)
 
 
 def test_mistakes_are_refused_with_what_to_do():

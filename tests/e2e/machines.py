@@ -23,11 +23,11 @@ shutil.copy("clients/demo/demo", DEMO)
 class Program:
     """A program of Sonde; its errors go to a file."""
 
-    def __init__(self, name, *flags, ready="grpc: "):
+    def __init__(self, name, *flags, ready="grpc: ", **variables):
         self.log = os.path.join(stack.WORK, f"{name}.log")
         with open(self.log, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen([os.path.join(BIN, name), *flags], env=stack.environment(), stdout=subprocess.PIPE,
-                                            stderr=log, text=True)
+            self.process = subprocess.Popen([os.path.join(BIN, name), *flags], env={**stack.environment(), **variables},
+                                            stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
         line = self.process.stdout.readline()
         assert ready in line, self.logged()
         self.ready = line.strip()
@@ -60,9 +60,9 @@ def start_sonded(machine, *flags):
                    "--collect-max-hz", "199", *flags)
 
 
-def start_collect(*flags, hosts=("--hosts", HOSTS), ready="running"):
+def start_collect(*flags, hosts=("--hosts", HOSTS), ready="running", **variables):
     return Program("sonde-collect", *hosts, "--history", HISTORY, "--spool", SPOOL, "--frequency", "199", "--window-s", "5",
-                   *flags, ready=ready)
+                   *flags, ready=ready, **variables)
 
 
 def start_history():

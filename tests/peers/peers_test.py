@@ -16,7 +16,7 @@ from tests.e2e import stack
 
 DEMO = os.path.abspath("clients/demo/demo")
 stack.install()
-SERVER = stack.Server(DEMO, flags=("--name", "demo"), ready="demo: pid")
+SERVER = stack.Server(DEMO, "--tick", flags=("--name", "demo"), ready="demo: pid")
 FILE = os.path.join(stack.WORK, "demo")
 
 

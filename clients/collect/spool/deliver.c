@@ -36,7 +36,7 @@ struct deliver {
     size_t asked_count;
     pthread_mutex_t lock; /* guards what follows */
     pthread_cond_t changed;
-    bool is_stopping, has_answer, has_ended;
+    bool is_stopping, has_sent, has_answer, has_ended;
     sonde_err end_err;
     struct sonde_diag end_diag;
     uint32_t stored, duplicates, rejected; /* of the answer */
@@ -98,6 +98,15 @@ static bool on_message(void *context, struct client_call *call, const ProtobufCM
     return true;
 }
 
+static void on_sent(void *context, struct client_call *call) {
+    struct deliver *deliver = context;
+    (void)call;
+    pthread_mutex_lock(&deliver->lock);
+    deliver->has_sent = true;
+    pthread_cond_broadcast(&deliver->changed);
+    pthread_mutex_unlock(&deliver->lock);
+}
+
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
     struct deliver *deliver = context;
     pthread_mutex_lock(&deliver->lock);
@@ -114,7 +123,7 @@ static void close_call(struct deliver *deliver) {
     deliver->call = NULL;
 }
 
-static sonde_err open_call(struct deliver *deliver, const ProtobufCMessage *first,
+static sonde_err open_call(struct deliver *deliver, struct sonde_slice first,
                            struct sonde_diag *diag) {
     static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
     const struct deliver_options *from = &deliver->options;
@@ -128,16 +137,18 @@ static sonde_err open_call(struct deliver *deliver, const ProtobufCMessage *firs
     sonde_err err = client_create(&options, &deliver->client, diag);
     if (err)
         return err;
-    deliver->call = client_call_start_sending(deliver->client, &client_write, first, 0, NULL,
-                                              &callbacks, NULL, deliver);
+    deliver->call = client_call_start_packed(deliver->client, &client_write, first, &callbacks,
+                                             on_sent, deliver);
     return deliver->call ? SONDE_OK : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for a call");
 }
 
+/* Also until the call may send the next request. */
 static sonde_err wait_answer(struct deliver *deliver, struct sonde_diag *diag) {
     int64_t until_ms = now_ms() + DELIVER_DEADLINE_MS;
     sonde_err err = SONDE_OK;
     pthread_mutex_lock(&deliver->lock);
-    while (!deliver->has_answer && !deliver->has_ended && !deliver->is_stopping && !err)
+    while (!(deliver->has_answer && deliver->has_sent) && !deliver->has_ended &&
+           !deliver->is_stopping && !err)
         if (!wait_change(deliver, until_ms) && now_ms() >= until_ms)
             err = sonde_fail(diag, SONDE_DEADLINE_EXCEEDED, "History did not answer in %u s",
                              DELIVER_DEADLINE_MS / 1000);
@@ -152,11 +163,11 @@ static sonde_err wait_answer(struct deliver *deliver, struct sonde_diag *diag) {
 }
 
 /* Sends one request and waits until it is stored. */
-static sonde_err send_once(struct deliver *deliver, const ProtobufCMessage *request,
+static sonde_err send_once(struct deliver *deliver, struct sonde_slice request,
                            struct sonde_diag *diag) {
     sonde_err err = SONDE_OK;
     pthread_mutex_lock(&deliver->lock);
-    deliver->has_answer = false;
+    deliver->has_answer = deliver->has_sent = false;
     bool has_ended = deliver->has_ended;
     snprintf(deliver->state.address, sizeof deliver->state.address, "%s",
              deliver->options.addresses[deliver->address]);
@@ -165,7 +176,7 @@ static sonde_err send_once(struct deliver *deliver, const ProtobufCMessage *requ
     if (deliver->client && has_ended)
         close_call(deliver);
     if (deliver->client)
-        client_call_send(deliver->call, request);
+        client_call_send_packed(deliver->call, request);
     else
         err = open_call(deliver, request, diag);
     if (!err)
@@ -210,7 +221,7 @@ static void set_trouble(struct deliver *deliver, const char *text) {
 }
 
 /* Repeats a request until it is stored or refused. SONDE_CANCELLED: stopping. */
-static sonde_err send_request(struct deliver *deliver, const ProtobufCMessage *request,
+static sonde_err send_request(struct deliver *deliver, struct sonde_slice request,
                               struct sonde_diag *diag) {
     char text[400];
     for (uint32_t failures = 1;; failures++) {
@@ -283,32 +294,28 @@ static void count_refused(struct deliver *deliver, const struct spool_entry *ent
         deliver->options.log(line);
 }
 
-/* Entries as one request. Packed messages that follow each other are one message whose repeated
- * fields are joined; it is unpacked because the client packs messages itself. */
-static Sonde__V1__WriteRequest *join(const struct spool_entry *entries, size_t count) {
+/* Entries as one request: packed messages that follow each other are one message whose repeated
+ * fields are joined. */
+static sonde_err send_joined(struct deliver *deliver, const struct spool_entry *entries,
+                             size_t count, struct sonde_diag *diag) {
     struct sonde_buf bytes = {0};
+    Sonde__V1__WriteRequest head = SONDE__V1__WRITE_REQUEST__INIT;
+    uint8_t packed[16];
+    head.delivery = ++deliver->number;
+    sonde_buf_append(&bytes, packed, sonde__v1__write_request__pack(&head, packed));
     for (size_t i = 0; i < count; i++)
         sonde_buf_append(&bytes, entries[i].bytes.data, entries[i].bytes.len);
-    Sonde__V1__WriteRequest *request =
-        bytes.failed
-            ? NULL
-            : sonde__v1__write_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
+    sonde_err err = bytes.failed ? sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for a request")
+                                 : send_request(deliver, sonde_buf_slice(&bytes), diag);
     sonde_buf_finish(&bytes);
-    return request;
+    return err;
 }
 
-/* If History refuses them together, each is sent by itself. False: stopping. */
+/* If History refuses them together, each is sent by itself. False: they must be tried again. */
 static bool send_entries(struct deliver *deliver, const struct spool_entry *entries, size_t count) {
     struct sonde_diag diag = {0};
-    Sonde__V1__WriteRequest *request = join(entries, count);
-    sonde_err err =
-        request ? SONDE_OK : sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "the entry is not valid");
-    if (request) {
-        request->delivery = ++deliver->number;
-        err = send_request(deliver, &request->base, &diag);
-        sonde__v1__write_request__free_unpacked(request, NULL);
-    }
-    if (err == SONDE_CANCELLED)
+    sonde_err err = send_joined(deliver, entries, count, &diag);
+    if (err == SONDE_CANCELLED || err == SONDE_OUT_OF_MEMORY)
         return false;
     if (!err) {
         count_answer(deliver);
