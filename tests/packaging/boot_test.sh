@@ -47,14 +47,16 @@ systemd-nspawn -q -D "$root" --register=no --keep-unit --console=pipe --resolv-c
 # systemd in the container uses the controllers as this machine has them: version 1, if there are any.
 arguments=()
 [ -d /sys/fs/cgroup/systemd ] && arguments=(systemd.unified_cgroup_hierarchy=0)
-setsid script -qefc "systemd-nspawn -D '$root' -b --register=no --keep-unit --private-network --capability=all \
-    --system-call-filter='perf_event_open bpf @debug @privileged' --console=interactive -- ${arguments[*]}" "$room/console" </dev/null >/dev/null 2>&1 &
+# Without a service manager outside, nspawn ends with 133 for a reboot, and is started again.
+boot='while systemd-nspawn -D "$1" -b --register=no --keep-unit --private-network --capability=all --console=interactive \
+    --system-call-filter="perf_event_open bpf @debug @privileged" -- $2; [ $? = 133 ]; do :; done'
+setsid script -qefc "bash -c '$boot' - '$root' '${arguments[*]}'" "$room/console" </dev/null >/dev/null 2>&1 &
 nspawn=$!
 
 # Process 1 of the system: another one after a reboot.
 leader() {
     local outer
-    outer=$(pgrep -f "^systemd-nspawn -D $root ") && pgrep -P "$outer" | head -1
+    outer=$(pgrep -f "^systemd-nspawn -D $root " | head -1) && pgrep -P "$outer" | head -1
 }
 inside() { nsenter -t "$(leader)" -a -- "$@"; }
 is_up() { [ -n "$(leader)" ] && [[ $(inside systemctl is-system-running 2>/dev/null) =~ running|degraded ]]; }
