@@ -202,25 +202,18 @@ size_t service_step(void) {
     return left;
 }
 
-struct client_call *client_call_start(struct client *client, const struct client_method *method,
-                                      const ProtobufCMessage *request, uint32_t deadline_ms,
-                                      const struct client_caller *caller,
-                                      const struct client_callbacks *callbacks, void *context) {
-    uint8_t *packed = malloc(protobuf_c_message_get_packed_size(request) + 1);
-    protobuf_c_message_pack(request, packed); /* fails on malformed requests */
-    free(packed);
-    struct client_call *call = calloc(1, sizeof *call);
-    *call = (struct client_call){method, *callbacks, context, calls, 0, true, false};
-    return calls = call;
-}
-
 struct client_call *
 client_call_start_sending(struct client *client, const struct client_method *method,
                           const ProtobufCMessage *first, uint32_t deadline_ms,
                           const struct client_caller *caller,
                           const struct client_callbacks *callbacks,
                           void (*on_sent)(void *context, struct client_call *call), void *context) {
-    return client_call_start(client, method, first, deadline_ms, caller, callbacks, context);
+    uint8_t *packed = malloc(protobuf_c_message_get_packed_size(first) + 1);
+    protobuf_c_message_pack(first, packed); /* fails on malformed requests */
+    free(packed);
+    struct client_call *call = calloc(1, sizeof *call);
+    *call = (struct client_call){method, *callbacks, context, calls, 0, true, false};
+    return calls = call;
 }
 
 void client_call_send(struct client_call *call, const ProtobufCMessage *request) {
