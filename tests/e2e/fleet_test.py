@@ -87,6 +87,7 @@ def check_metrics(base):
 
 def check_hosts(base):
     check.until(lambda: not json.loads(get(f"{base}/hosts?name=e")[1])[0]["trouble"], what="the beginning of the recording")
+    check.until(lambda: json.loads(get(f"{base}/hosts?name=none")[1])[0]["trouble"], what="a failure to connect")
     hosts = {host["name"]: host for host in json.loads(get(f"{base}/hosts")[1])}
     check.equal(sorted(hosts), ["e", "none"], "hosts")
     check.equal(hosts["e"]["state"], "connected", "state")

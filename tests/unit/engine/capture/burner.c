@@ -24,8 +24,15 @@ __attribute__((noinline)) static void work(void) {
         sink += (uint64_t)i * sink;
 }
 
+static int64_t work_ns(void) {
+    int64_t begin = cpu_ns();
+    work();
+    return cpu_ns() - begin;
+}
+
 /* Calibrates work() to last as long as 20 readings of the clock, so that on any CPU nearly all time
- * is spent in work(). */
+ * is spent in work(). The shortest of five runs counts: a guest's CPU clock includes what the host
+ * takes from it. */
 static void calibrate(void) {
     int64_t begin = cpu_ns();
     for (int i = 0; i < 20; i++)
@@ -33,9 +40,11 @@ static void calibrate(void) {
     int64_t wanted_ns = cpu_ns() - begin, took_ns = 0;
     while (took_ns < wanted_ns) {
         turns *= 2;
-        begin = cpu_ns();
-        work();
-        took_ns = cpu_ns() - begin;
+        took_ns = work_ns();
+        for (int i = 0; i < 4; i++) {
+            int64_t again_ns = work_ns();
+            took_ns = again_ns < took_ns ? again_ns : took_ns;
+        }
     }
 }
 
