@@ -47,7 +47,7 @@ def test_a_cpp_program_that_links_the_guest_is_profiled_with_its_labels():
 
 def test_the_go_example_gets_a_pprof_file_by_default():
     path = os.path.join(stack.WORK, "hottest.pb.gz")
-    with stack.Server(DEMO, "--tick", flags=("--name", "demo"), ready="demo: pid") as server:
+    with stack.Server(DEMO, "-t", "1", "--tick", flags=("--name", "demo"), ready="demo: pid") as server:
         env = {**stack.environment(), "GOCACHE": os.path.join(stack.WORK, "go"), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
         done = subprocess.run(["go", "run", os.path.abspath("clients/go/hottest.go"), "-gateway", server.page,
                                "-seconds", "1", "-o", path, "demo"], env=env, capture_output=True, text=True, check=False)
@@ -64,7 +64,7 @@ class Service:
     def __enter__(self):
         self.folder = check.short_folder()
         self.address = f"unix:{self.folder}/grpc"
-        self.server = stack.Server(DEMO, "--tick", flags=("--name", "demo", "--grpc", self.address), ready="demo: pid")
+        self.server = stack.Server(DEMO, "-t", "1", "--tick", flags=("--name", "demo", "--grpc", self.address), ready="demo: pid")
         listing = subprocess.run(["nm", DEMO], capture_output=True, text=True, check=True).stdout
         offset = int(re.search(r"(\w+) [tT] match_rules$", listing, re.M)[1], 16)
         with open(f"/proc/{self.server.pid}/maps", encoding="ascii") as maps:

@@ -16,7 +16,7 @@ from tests.ui import view
 
 DEMO = os.path.abspath("clients/demo/demo")
 stack.install()
-SERVER = stack.Server(DEMO, "--tick", flags=("--name", "demo"), ready="demo: pid")
+SERVER = stack.Server(DEMO, "-t", "1", "--tick", flags=("--name", "demo"), ready="demo: pid")
 PAGE = view.View(SERVER.page)
 LIVE = "/t/demo/#live?rate=499"
 

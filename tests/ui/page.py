@@ -14,7 +14,7 @@ SHOTS = os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR", stack.WORK)
 if not (shutil.which("chromium") and os.path.exists("/usr/bin/chromedriver") and browser.webdriver):
     browser.skip("no chromium, chromedriver or python3-selenium")
 stack.install()
-SERVER = stack.Server(DEMO, "--tick", flags=("--name", "demo"), ready="demo: pid")
+SERVER = stack.Server(DEMO, "-t", "1", "--tick", flags=("--name", "demo"), ready="demo: pid")
 BROWSER = browser.Browser()
 DRIVER = BROWSER.driver
 FRAMES = """return [...document.querySelectorAll('.frames .f')].map((g) =>

@@ -16,7 +16,7 @@ if not (shutil.which("chromium") and os.path.exists("/usr/bin/chromedriver") and
     browser.skip("no chromium, chromedriver or python3-selenium")
 stack.install()
 shutil.copytree(RELEASE, os.path.join(stack.PREFIX, "share/sonde/speedscope"))
-SERVER = stack.Server(os.path.abspath("clients/demo/demo"), "--tick", flags=("--name", "demo"), ready="demo: pid")
+SERVER = stack.Server(os.path.abspath("clients/demo/demo"), "-t", "1", "--tick", flags=("--name", "demo"), ready="demo: pid")
 BROWSER = browser.Browser()
 
 

@@ -14,7 +14,7 @@ from tests.ui import view
 
 DEMO = os.path.abspath("clients/demo/demo")
 stack.install()
-SERVER = stack.Server(DEMO, "--tick", flags=("--name", "demo", "--history"), ready="demo: pid")
+SERVER = stack.Server(DEMO, "-t", "1", "--tick", flags=("--name", "demo", "--history"), ready="demo: pid")
 PAGE = view.View(SERVER.page)
 
 # Answers the requests whose path contains a word by itself: with a status and a text, or not at all if the status is 0.
