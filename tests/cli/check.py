@@ -68,6 +68,17 @@ def alive(pid):
         return False
 
 
+def memory_mb(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as text:
+        return int(next(line for line in text if line.startswith("VmRSS")).split()[1]) / 1024
+
+
+def is_sanitized(pid):
+    """Whether the process has a sanitizer, which makes its memory use meaningless."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as text:
+        return any("libasan" in line or "libtsan" in line for line in text)
+
+
 def children(pid):
     """Returns (pid, name) of the direct children."""
     found = []

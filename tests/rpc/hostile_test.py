@@ -36,16 +36,8 @@ class Server:
         self.service = sonde_client.Service(f"unix:{self.path}")
         self.service.GetInfo()
 
-    def memory_mb(self):
-        with open(f"/proc/{self.child.pid}/status", encoding="ascii") as text:
-            return int(next(line for line in text if line.startswith("VmRSS")).split()[1]) / 1024
-
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.child.pid}/fd"))
-
-    def is_sanitized(self):
-        with open(f"/proc/{self.child.pid}/maps", encoding="utf-8") as text:
-            return any("libasan" in line or "libtsan" in line for line in text)
 
     def close(self):
         self.service.channel.close()
@@ -75,7 +67,7 @@ class Attack:
         self.allowed_mb = allowed_mb
 
     def __enter__(self):
-        self.memory, self.descriptors = server.memory_mb(), server.descriptors()
+        self.memory, self.descriptors = check.memory_mb(server.child.pid), server.descriptors()
         return self
 
     def __exit__(self, kind, *_):
@@ -83,8 +75,8 @@ class Attack:
             return
         check.until(has_no_streams, what="the streams end")
         check.until(lambda: server.descriptors() <= self.descriptors + 1, what="the connections end")
-        grown = server.memory_mb() - self.memory
-        assert grown < self.allowed_mb or server.is_sanitized(), f"the service grew by {grown:.0f} MB"
+        grown = check.memory_mb(server.child.pid) - self.memory
+        assert grown < self.allowed_mb or check.is_sanitized(server.child.pid), f"the service grew by {grown:.0f} MB"
 
 
 def connection(**more):

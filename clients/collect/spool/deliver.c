@@ -150,7 +150,8 @@ static sonde_err wait_answer(struct deliver *deliver, struct sonde_diag *diag) {
     while (!(deliver->has_answer && deliver->has_sent) && !deliver->has_ended &&
            !deliver->is_stopping && !err)
         if (!wait_change(deliver, until_ms) && now_ms() >= until_ms)
-            err = sonde_fail(diag, SONDE_DEADLINE_EXCEEDED, "History did not answer in %u s",
+            err = sonde_fail(diag, SONDE_DEADLINE_EXCEEDED,
+                             "History did not answer in %u s; its log says what it waits for",
                              DELIVER_DEADLINE_MS / 1000);
     if (!err && !deliver->has_answer && deliver->has_ended) {
         *diag = deliver->end_diag;

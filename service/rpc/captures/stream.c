@@ -18,7 +18,7 @@
 #include <stdlib.h>
 
 #define MAX_WAITING        16
-#define MELTED_LIMIT_BYTES (64u << 20)
+#define MERGED_LIMIT_BYTES (16u << 20)
 
 struct stream {
     struct rpc_call *call;
@@ -47,7 +47,7 @@ static struct rpc_result *make_bounded(struct rpc_result *first) {
     size_t count = sonde_profile_type_count(first->profile);
     for (size_t i = 0; i < count; i++)
         types[i] = sonde_profile_type(first->profile, i);
-    struct sonde_profile *profile = sonde_profile_create(types, count, MELTED_LIMIT_BYTES);
+    struct sonde_profile *profile = sonde_profile_create(types, count, MERGED_LIMIT_BYTES);
     struct rpc_result *bounded =
         profile ? rpc_result_create(first->owner, profile, &first->metadata) : NULL;
     if (!bounded)
