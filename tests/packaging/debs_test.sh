@@ -6,6 +6,7 @@
 # Manual, because it takes about half an hour:
 #     bazel test //tests/packaging:debs_test
 set -uo pipefail
+PATH=$PATH:/usr/sbin:/sbin
 failed=0
 check() { # sentence, command...
     local sentence=$1

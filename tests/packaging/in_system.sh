@@ -66,6 +66,13 @@ break_things() {
     sed -i '$d' /etc/sonde/sonde-gateway.conf
 }
 
+# sonded frees some of its space, so the others take that as well.
+fill_up() { dd if=/dev/zero bs=64k >>/var/lib/sonde/filler 2>/dev/null; }
+doctor_sees_a_full_disk() {
+    fill_up
+    says '^fix .*GiB .* left' sonde doctor
+}
+
 # A disk of its own for the data of sonded, which somebody else fills.
 fill_disk() {
     systemctl stop sonded
@@ -73,9 +80,9 @@ fill_disk() {
     systemctl start sonded
     check "sonded starts with an empty directory" until_true says redis sonde targets
     check "history begins anew" until_true has_redis
-    dd if=/dev/zero of=/var/lib/sonde/filler bs=64k >/dev/null 2>&1
+    fill_up
     check "with a full disk a capture still works" says samples sonde record redis-server -d 2 -o /tmp/full.pb.gz
-    check "doctor says so" says '^fix .*GiB .* left' sonde doctor
+    check "doctor says so" until_true doctor_sees_a_full_disk
     sleep 25
     check "sonded runs on" is_active sonded
     rm /var/lib/sonde/filler
