@@ -104,7 +104,7 @@ async function historyFeature(table) {
         const { series = [], stepS: step } = await getJson('/v1/history/series?from=-5m&step=10&group_by=service');
         for (const one of series) table.past.set(one.labels[0]?.value, one.timeUnixS.map((time, i) => ({ from: +time, time: +time + step, value: one.value[i] / 1e9 / step })));
     }
-    return feature(!info.trouble, 'History', info.trouble || `${info.recordingTargets} processes are recorded; `
+    return feature(!info.trouble, 'History', info.trouble || `recorded processes: ${info.recordingTargets}; `
         + `${formatValue(number(info.sizeBytes), 'bytes')} since ${formatTime(number(info.firstUnixNs) / 1e9)}`);
 }
 

@@ -3,8 +3,8 @@
 #
 # All Debian packages: two builds are equal, lintian finds no errors, and a fresh Debian 12 installs, upgrades, removes and purges
 # them (in_chroot.sh). It needs root and the network, for mmdebstrap and apt; where that is refused, it says so and skips that part.
-# Manual, because it takes about half an hour:
-#     bazel test //tests/packaging:debs_test
+# Manual, because it takes up to half an hour:
+#     bazel test -c opt //tests/packaging:debs_test
 set -uo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 failed=0

@@ -91,7 +91,7 @@ def test_a_recorded_target_shows_its_last_minutes_from_history():
     check.until(lambda: ask("/v1/history/series?from=-5m&step=10&group_by=service")["series"], 60, "a window in the history")
     PAGE.go("/")
     PAGE.until_text("recorded", ".start .target")
-    PAGE.until_text("are recorded", ".features")
+    PAGE.until_text("recorded processes: 1;", ".features")
     PAGE.shoot("start")
 
 
