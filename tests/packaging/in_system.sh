@@ -11,7 +11,7 @@ check() { # sentence, command...
     shift
     if "$@" >/tmp/said 2>&1; then echo "ok      $sentence"; else
         echo "FAILED  $sentence"
-        tail -5 /tmp/said
+        tail -40 /tmp/said
         failed=1
     fi
 }
@@ -19,7 +19,10 @@ until_true() { # command...: within two minutes
     for _ in $(seq 240); do "$@" >/tmp/said 2>&1 && return 0; sleep 0.5; done
     return 1
 }
-says() { grep -qe "$1" <("${@:2}" 2>&1); } # text, command...
+says() { # text, command...
+    "${@:2}" >/tmp/output 2>&1
+    grep -qe "$1" /tmp/output || { cat /tmp/output; return 1; }
+}
 status() { setpriv --reuid 65534 --regid 65534 --clear-groups curl -s -o /dev/null -w '%{http_code}' "$@"; } # as a user without rights
 main_pid() { systemctl show -P MainPID "$1"; }
 is_active() { systemctl is-active --quiet "$@"; }
