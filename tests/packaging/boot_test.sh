@@ -58,7 +58,8 @@ leader() {
     local outer
     outer=$(pgrep -f "^systemd-nspawn -D $root " | head -1) && pgrep -P "$outer" | head -1
 }
-inside() { nsenter -t "$(leader)" -a -- "$@"; }
+# Without Bazel's environment, which names folders that only its tests have.
+inside() { nsenter -t "$(leader)" -a -- env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"; }
 is_up() { [ -n "$(leader)" ] && [[ $(inside systemctl is-system-running 2>/dev/null) =~ running|degraded ]]; }
 until_up() { # leader of the last boot
     for _ in $(seq 120); do

@@ -27,11 +27,12 @@ grep '^E:' lintian.said
 [ "$(id -u)" = 0 ] || skip "only root may chroot"
 room=$(mktemp -d "${SONDE_CHROOTS:-/var/tmp}/sonde-debs.XXXXXX")
 trap 'rm -rf --one-file-system "$room"' EXIT
-# Its own mounts, processes and, with "-n", network: the services listen at their default port, and nothing of them is left.
+# Its own mounts, processes and, with "-n", network: the services listen at their default port, and nothing of them is left. Without
+# Bazel's environment, which names folders that only its tests have.
 inside() { # flags of unshare, command
     unshare -mpf --kill-child $1 bash -c 'ip link set lo up 2>/dev/null
         mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" && mount -t tmpfs tmpfs "$0/run" && mount -t sysfs sysfs "$0/sys" &&
-        chroot "$0" bash -c "$1"' "$room/root" "$2"
+        chroot "$0" env -i PATH="$PATH" bash -c "$1"' "$room/root" "$2"
 }
 # A chroot that exists already (mmdebstrap --variant=minbase bookworm BASE.tar) saves the download.
 if [ -n "${SONDE_CHROOT_BASE:-}" ]; then
