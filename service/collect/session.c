@@ -77,7 +77,7 @@ static void put_windows(struct session *session, const struct store_batch *batch
     }
 }
 
-/* Makes the tables anew from what the ring refers to. True: the recorder must define everything
+/* Rebuilds the tables from what the ring refers to. True: the recorder must define everything
  * again. */
 static bool compact(struct session *session) {
     struct tables fresh;

@@ -18,7 +18,7 @@ SONDE_MUST_USE sonde_err collect_settings_read(const Sonde__V1__CollectSettings 
                                                uint32_t max_hz,
                                                Sonde__V1__CollectSettings **effective,
                                                struct sonde_diag *diag);
-/* Whether the recorder must be started anew. */
+/* Whether the recorder must be restarted. */
 bool collect_settings_differ(const Sonde__V1__CollectSettings *left,
                              const Sonde__V1__CollectSettings *right);
 

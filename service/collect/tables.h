@@ -11,7 +11,7 @@
 #include "api/hash_index.h"
 #include "service/store/store.h"
 
-#define TABLES_BYTES        (32u << 20) /* beyond it, tables are made anew from what is kept */
+#define TABLES_BYTES        (32u << 20) /* beyond it, tables are rebuilt from what is kept */
 #define TABLES_MAX_MAPPINGS 1024        /* of a process */
 
 struct table_text {

@@ -19,7 +19,8 @@ struct attempt {
     pid_t pid;
 };
 
-static void tell(const char *name, pid_t pid, sonde_err err, const struct sonde_diag *diag) {
+static void print_outcome(const char *name, pid_t pid, sonde_err err,
+                          const struct sonde_diag *diag) {
     char line[512], shown[64];
     size_t len = 0;
     for (; name[len] && len < sizeof shown - 1; len++)
@@ -36,7 +37,7 @@ static void on_answer(void *context, sonde_err err, const struct sonde_diag *dia
                       size_t dump_count) {
     struct attempt *attempt = context;
     if (err && err != SONDE_SESSION_BUSY && err != SONDE_TARGET_GONE && err != SONDE_UNAVAILABLE)
-        tell(attempt->name, attempt->pid, err, diag);
+        print_outcome(attempt->name, attempt->pid, err, diag);
     free(attempt);
 }
 
@@ -54,7 +55,7 @@ static void on_target(void *context, bool attached, const struct engine_target *
     sonde_err err = engine_heap(start.engine, &request, on_answer, attempt, &diag);
     if (!err)
         return;
-    tell(attempt->name, attempt->pid, err, &diag);
+    print_outcome(attempt->name, attempt->pid, err, &diag);
     free(attempt);
 }
 
