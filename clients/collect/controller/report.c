@@ -175,7 +175,7 @@ static void put_line(struct sonde_buf *out, const struct host *host) {
     put_plain(out, host->name);
     sonde_buf_puts(out, " (");
     put_plain(out, host->address);
-    sonde_buf_printf(out, "): %s, %" PRIu32 " processes, %" PRIu64 " windows",
+    sonde_buf_printf(out, "): %s; processes: %" PRIu32 ", windows: %" PRIu64,
                      host_state_name(host->state),
                      host->state == HOST_CONNECTED ? host->status.targets : 0, host->windows);
     sonde_buf_puts(out, host_trouble(host)[0] ? "; " : "");
