@@ -9,7 +9,6 @@
 #include "gateway/ui/asset_folder.h"
 
 #include "api/container_of.h"
-#include "api/options.h"
 #include "api/os/confine.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/file_watch.h"
@@ -18,7 +17,8 @@
 #include "api/os/service_manager.h"
 #include "api/os/tls_files.h"
 #include "api/os/token_file.h"
-#include "api/settings_reload.h"
+#include "api/settings/options.h"
+#include "api/settings/settings_reload.h"
 #include "clients/c/client.h"
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/parameters.h"
 
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sonde-history: the History service by itself, over a store for many machines. */
-#include "api/options.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/log.h"
 #include "api/os/paths.h"
+#include "api/settings/options.h"
 #include "service/programs/keep_text.h"
 #include "service/programs/maintenance.h"
 #include "service/programs/name_files.h"

@@ -3,10 +3,10 @@
  * sonded: reads the settings, starts the engine and the RPC server, and waits for a signal. Signals
  * are blocked before any other thread starts, so that only the main thread receives them. */
 #include "api/bytes.h"
-#include "api/options.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/log.h"
 #include "api/os/paths.h"
+#include "api/settings/options.h"
 #include "service/collect/collect.h"
 #include "service/engine/engine.h"
 #include "service/engine/heap/heap.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/render.h"
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/short_name.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/json/json.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * reserves memory and adds the item. Nothing changes before the reservation succeeds, so the
  * profile stays valid on errors. */
 #include "api/profile/profile_tables.h"
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

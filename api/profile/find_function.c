@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/profile/find_function.h"
 
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 
 #include <stdlib.h>
 

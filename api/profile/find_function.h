@@ -8,7 +8,7 @@
 #include "api/profile/profile.h"
 
 /* One element per sample, whether a function of its stack has a name that matches the pattern
- * (api/wildcard.h). From malloc; NULL when out of memory. */
+ * (api/text/wildcard.h). From malloc; NULL when out of memory. */
 bool *sonde_profile_find_function(const struct sonde_profile *profile, const char *pattern);
 
 #endif

@@ -13,7 +13,7 @@
  *     5570b0aa2000-5570b0aa3000 r-xp 00001000 fe:00 10954152   /usr/bin/x */
 #include "api/profile/jemalloc.h"
 
-#include "api/maps_line.h"
+#include "api/text/maps_line.h"
 
 #include <math.h>
 #include <stdio.h>

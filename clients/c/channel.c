@@ -5,7 +5,7 @@
 #include "clients/c/client_state.h"
 
 #include "api/os/tls_files.h"
-#include "api/port.h"
+#include "api/text/port.h"
 
 #include <grpc/grpc_security.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #define SONDE_CLIENTS_CLI_CLI_H
 
 #include "api/error.h"
-#include "api/options.h"
+#include "api/settings/options.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/history.h"
 
-#include "api/time_text.h"
+#include "api/text/time_text.h"
 #include "clients/cli/formats.h"
 
 #include <string.h>

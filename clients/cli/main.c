@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `sonde VERB ...`: looks up the verb and runs it. */
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 #include "clients/cli/verbs/verbs.h"
 
 #include <signal.h>

@@ -8,7 +8,7 @@
 #define SONDE_CLIENTS_CLI_SERVICE_H
 
 #include "api/error.h"
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "clients/c/client.h"
 #include "clients/cli/services.h"
 #include "proto/sonde/v1/profiler.pb-c.h"

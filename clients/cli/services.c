@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/services.h"
 
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 #include "clients/c/client.h"
 #include "clients/cli/cli.h"
 #include "clients/cli/run/rundir.h"

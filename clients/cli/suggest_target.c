@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/suggest_target.h"
 
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

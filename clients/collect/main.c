@@ -3,7 +3,6 @@
  * sonde-collect, the fleet controller: reads the settings, starts its parts and waits for a
  * signal. */
 #include "api/bytes.h"
-#include "api/options.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/file_watch.h"
 #include "api/os/log.h"
@@ -11,6 +10,7 @@
 #include "api/os/service_manager.h"
 #include "api/os/tls_files.h"
 #include "api/os/token_file.h"
+#include "api/settings/options.h"
 #include "clients/collect/controller/controller.h"
 #include "clients/collect/controller/report.h"
 #include "clients/collect/group/group.h"

@@ -14,7 +14,7 @@
  * fixed phase sees always or never. --guide also waits and holds memory (backend.h). At its end the
  * demo prints the CPU time that its threads' own clocks have counted. */
 #include "api/error.h"
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "clients/demo/backend.h"
 #include "clients/demo/frame.h"
 

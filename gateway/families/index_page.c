@@ -4,7 +4,7 @@
 #include "gateway/reply/target_path.h"
 #include "gateway/request/query.h"
 
-#include "api/options.h"
+#include "api/settings/options.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Listeners: parses their addresses, binds them and accepts connections. */
-#include "api/port.h"
+#include "api/text/port.h"
 #include "gateway/http/http_server.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/request/path.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "gateway/request/query.h"
 
 #include <ctype.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/collect/collect.h"
 
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "service/collect/encode.h"
 #include "service/store/ids.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/collect/settings.h"
 
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 #include "service/recording/recording.h"
 #include "service/store/ids.h"
 

@@ -8,7 +8,7 @@
 #ifndef SONDE_SERVICE_EXPORT_EXPORT_H
 #define SONDE_SERVICE_EXPORT_EXPORT_H
 
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "service/engine/record/record.h"
 #include "service/export/sender.h"
 

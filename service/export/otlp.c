@@ -7,7 +7,7 @@
  *
  * A profile of OTLP has one type of value. Nanoseconds and bytes are sent, which are weighted; the
  * numbers of samples and objects are not, because receivers multiply counts by the period. */
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "service/export/otlp_state.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #define SONDE_SERVICE_PROGRAMS_REGISTRATIONS_H
 
 #include "api/error.h"
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "service/rpc/registration/registration.h"
 
 #define REGISTRATIONS_MAX 4

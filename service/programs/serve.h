@@ -5,8 +5,8 @@
 #ifndef SONDE_SERVICE_PROGRAMS_SERVE_H
 #define SONDE_SERVICE_PROGRAMS_SERVE_H
 
-#include "api/options.h"
-#include "api/settings_reload.h"
+#include "api/settings/options.h"
+#include "api/settings/settings_reload.h"
 #include "service/rpc/core/server.h"
 
 #include <signal.h>

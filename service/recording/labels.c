@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/labels.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "service/host/processes/cgroup.h"
 
 #include <ctype.h>

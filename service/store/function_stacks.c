@@ -5,7 +5,7 @@
 
 #include "service/store/id_set.h"
 
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 
 #include <stdlib.h>
 

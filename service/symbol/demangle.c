@@ -6,7 +6,7 @@
  * That bounds names whose back references double the output with every letter. */
 #include "service/symbol/demangle.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <ctype.h>
 #include <libiberty/demangle.h>

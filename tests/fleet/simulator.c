@@ -7,7 +7,7 @@
  * Writes the list of hosts for sonde-collect, prints its address, and then reads commands from
  * stdin, one per line, each answered by a line that begins with "ok" or "error" (commands.c). It
  * ends when stdin does. Time passes as fast as --speed says; with 0, only when told to. */
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "tests/fleet/commands.h"
 
 #include <poll.h>

@@ -133,7 +133,7 @@ def check_texts(path, lines, rpcs):
 
 def check_settings(top, paths):
     """Every setting that has a variable is in the list of the settings file, and nothing else is."""
-    names = "api/settings_file.c"
+    names = "api/settings/settings_file.c"
     with open(os.path.join(top, names), encoding="utf-8") as source:
         listed = re.findall(r'^    "([a-z-]+)",$', source.read(), re.M)
     found = set()

@@ -3,7 +3,7 @@
  * A program that runs the service with the fake engine, for clients in other languages. It prints
  * "grpc: ADDR" for each address. SIGTERM stops it, SIGUSR1 attaches the target "other" (pid 77) and
  * SIGUSR2 detaches it. "outside" (pid 78, user 4000000000) has no guest. */
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "service/rpc/core/server.h"
 #include "tests/unit/rpc/fake_engine.h"
 

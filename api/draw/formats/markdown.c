@@ -12,7 +12,7 @@
 #include "api/draw/render.h"
 #include "api/draw/title.h"
 #include "api/draw/tree.h"
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

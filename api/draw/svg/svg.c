@@ -3,8 +3,8 @@
 #include "api/draw/memory.h"
 #include "api/draw/svg/embedded.h"
 #include "api/draw/title.h"
-#include "api/options.h"
-#include "api/utf8.h"
+#include "api/settings/options.h"
+#include "api/text/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>

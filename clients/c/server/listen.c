@@ -2,7 +2,7 @@
  *
  * Addresses and TLS. */
 #include "api/os/tls_files.h"
-#include "api/port.h"
+#include "api/text/port.h"
 #include "clients/c/server/server_state.h"
 
 #include <errno.h>

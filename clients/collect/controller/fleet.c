@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/controller/fleet.h"
 
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "clients/collect/controller/controller_state.h"
 
 #include <string.h>

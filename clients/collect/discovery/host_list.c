@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/discovery/host_list.h"
 
-#include "api/port.h"
-#include "api/utf8.h"
+#include "api/text/port.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

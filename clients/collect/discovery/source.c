@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/discovery/source.h"
 
-#include "api/port.h"
+#include "api/text/port.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/policy/budget_lines.h"
 
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #include "clients/collect/policy/pause.h"
 
 #include "api/bytes.h"
-#include "api/time_text.h"
-#include "api/utf8.h"
+#include "api/text/time_text.h"
+#include "api/text/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/status/metrics.h"
 
-#include "api/options.h"
 #include "api/os/process_usage.h"
+#include "api/settings/options.h"
 
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/status/status.h"
 
-#include "api/port.h"
+#include "api/text/port.h"
 #include "clients/collect/controller/report.h"
 #include "clients/collect/status/metrics.h"
 

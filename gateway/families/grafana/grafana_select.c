@@ -3,7 +3,7 @@
  * Sonde's names are shorter, so a translated selector is padded with blanks. */
 #include "gateway/families/grafana/grafana_select.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "gateway/families/grafana/profile_types.h"
 
 #include <stdio.h>

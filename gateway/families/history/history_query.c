@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/families/history/history_query.h"
 
-#include "api/time_text.h"
-#include "api/utf8.h"
+#include "api/text/time_text.h"
+#include "api/text/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

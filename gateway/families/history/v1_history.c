@@ -2,7 +2,7 @@
  *
  * /v1/history: what was recorded, in any format and as JSON. A profile's headers say how complete
  * it is. HEAD checks the parameters and that there is a history. */
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "gateway/families/history/history_query.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"

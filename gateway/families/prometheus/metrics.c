@@ -8,8 +8,8 @@
 #include "gateway/reply/relay.h"
 #include "gateway/reply/reply.h"
 
-#include "api/options.h"
 #include "api/os/process_usage.h"
+#include "api/settings/options.h"
 #include "proto/sonde/v1/history.pb-c.h"
 
 #include <inttypes.h>

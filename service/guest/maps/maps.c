@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/maps/maps.h"
 
-#include "api/maps_line.h"
+#include "api/text/maps_line.h"
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
 

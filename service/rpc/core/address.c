@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/listen.h"
 
-#include "api/port.h"
+#include "api/text/port.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

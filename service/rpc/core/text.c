@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/text.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * QueryFunction: which services spend time in a function. A sample counts once in `total`, however
  * often the function is on its stack, and in `self` if it is the innermost one. */
 #include "api/hash_index.h"
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
 #include "service/rpc/methods/params.h"

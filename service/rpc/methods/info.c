@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * GetInfo, GetCommandLine and StartCpu. */
-#include "api/options.h"
 #include "api/os/process_usage.h"
+#include "api/settings/options.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/collect/collect.h"
 #include "service/function_times/function_times.h"

@@ -4,7 +4,7 @@
  * could take, the last one can take, too. So there is one point to go back to. */
 #include "service/store/selector/tree.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <string.h>
 

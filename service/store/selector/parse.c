@@ -10,7 +10,7 @@
  *                       | [NOT] IN "(" value { "," value } ")" )
  *     braces     = "{" [ matcher { "," matcher } [ "," ] ] "}"
  *     matcher    = name ( "=" | "!=" | "=~" | "!~" ) text */
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "service/store/selector/scan.h"
 #include "service/store/selector/tree.h"
 

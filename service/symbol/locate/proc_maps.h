@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * /proc/PID/maps, and the copy of it in heap dumps, as symbol_mappings; the parser is
- * api/maps_line.h. The kernel takes milliseconds to write the maps of a process with thousands of
- * mappings. So those who look up many mappings share a copy (struct proc_maps), which is read when
- * the first of them needs it. Thread safety: any thread; a reader belongs to one. */
+ * api/text/maps_line.h. The kernel takes milliseconds to write the maps of a process with thousands
+ * of mappings. So those who look up many mappings share a copy (struct proc_maps), which is read
+ * when the first of them needs it. Thread safety: any thread; a reader belongs to one. */
 #ifndef SONDE_SERVICE_SYMBOL_LOCATE_PROC_MAPS_H
 #define SONDE_SERVICE_SYMBOL_LOCATE_PROC_MAPS_H
 

@@ -2,7 +2,7 @@
  *
  * Any bytes as a line of /proc/PID/maps. A line that is accepted must be accepted again, with the
  * same values, after it is printed as the kernel prints it. */
-#include "api/maps_line.h"
+#include "api/text/maps_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/settings_file.h"
+#include "api/settings/settings_file.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * Names of a hostile program: the first byte is the width. */
 #include "api/draw/short_name.h"
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

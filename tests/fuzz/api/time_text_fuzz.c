@@ -2,7 +2,7 @@
  *
  * Any bytes as a time. A time that is accepted is within range, and is accepted again as Unix
  * nanoseconds. */
-#include "api/time_text.h"
+#include "api/text/time_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

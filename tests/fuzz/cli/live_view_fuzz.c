@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Windows of a hostile service: messages separated by 0xff. */
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "clients/cli/verbs/live/live_view.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 #include "clients/collect/policy/budget_lines.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/discovery/host_list.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

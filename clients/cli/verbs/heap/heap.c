@@ -3,7 +3,7 @@
  * `sonde heap`: the table of its actions, and those that make a single call. */
 #include "clients/cli/verbs/heap/heap.h"
 
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/clock_name.h"
 #include "api/draw/short_name.h"
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "clients/cli/verbs/live/live_data.h"
 
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>

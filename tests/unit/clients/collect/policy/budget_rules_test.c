@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The budget file, and the rules that are made of it. */
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 #include "clients/collect/policy/budget_lines.h"
 #include "tests/unit/check.h"
 

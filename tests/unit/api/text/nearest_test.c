@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 #include "tests/unit/check.h"
 
 #include <string.h>

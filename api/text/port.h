@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The port of an address HOST:PORT. Thread safety: any thread. */
-#ifndef SONDE_API_PORT_H
-#define SONDE_API_PORT_H
+#ifndef SONDE_API_TEXT_PORT_H
+#define SONDE_API_TEXT_PORT_H
 
 #include <stdbool.h>
 

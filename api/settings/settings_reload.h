@@ -5,10 +5,10 @@
  * rest, which needs a restart.
  *
  * Thread safety: settings_reload_keep at the start, settings_reload on one thread at a time. */
-#ifndef SONDE_API_SETTINGS_RELOAD_H
-#define SONDE_API_SETTINGS_RELOAD_H
+#ifndef SONDE_API_SETTINGS_SETTINGS_RELOAD_H
+#define SONDE_API_SETTINGS_SETTINGS_RELOAD_H
 
-#include "api/options.h"
+#include "api/settings/options.h"
 
 #define SETTINGS_RELOAD_MAX_WORDS 512
 

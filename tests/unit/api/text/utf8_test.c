@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 #include "tests/unit/check.h"
 
 static const char *clean(const char *bytes, size_t len) {

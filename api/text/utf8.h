@@ -2,8 +2,8 @@
  *
  * Strict UTF-8 for text from outside: symbol names, command lines, requests. Overlong forms,
  * surrogates and code points above U+10FFFF are invalid. Thread safety: any thread. */
-#ifndef SONDE_API_UTF8_H
-#define SONDE_API_UTF8_H
+#ifndef SONDE_API_TEXT_UTF8_H
+#define SONDE_API_TEXT_UTF8_H
 
 #include "api/bytes.h"
 

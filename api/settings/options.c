@@ -4,10 +4,10 @@
  * before. set_value gets the place a value comes from, for the error text. Each line or flag of a
  * list adds to it, but the first one discards what was there: the default, and with a flag the
  * values of the file and the environment. */
-#include "api/options.h"
+#include "api/settings/options.h"
 
-#include "api/nearest.h"
-#include "api/settings_file.h"
+#include "api/settings/settings_file.h"
+#include "api/text/nearest.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/utf8.h"
+#include "api/text/utf8.h"
 
 /* The lead byte of a character of 1 to 4 bytes, and the lowest code point of that length. */
 static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/settings_reload.h"
+#include "api/settings/settings_reload.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"

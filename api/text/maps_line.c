@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/maps_line.h"
+#include "api/text/maps_line.h"
 
 struct text {
     const char *at, *end;

@@ -2,7 +2,7 @@
  *
  * Edit distance by the usual table, of which three rows are kept: row i has the distances of the
  * word's first i letters from all beginnings of the name. A swap looks two rows back. */
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 
 #include <ctype.h>
 #include <stdbool.h>

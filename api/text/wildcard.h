@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Names with * for any characters. Thread safety: any thread. */
-#ifndef SONDE_API_WILDCARD_H
-#define SONDE_API_WILDCARD_H
+#ifndef SONDE_API_TEXT_WILDCARD_H
+#define SONDE_API_TEXT_WILDCARD_H
 
 #include <stdbool.h>
 

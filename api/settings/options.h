@@ -2,8 +2,8 @@
  *
  * Settings of a program or a verb, from one table that also prints --help. A flag overrides the
  * environment (SONDE_*), which overrides the settings file (SONDE_CONFIG or /etc/sonde.conf; see
- * api/settings_file.h), which overrides the default. An option without an environment variable can
- * only be set by its flag.
+ * settings_file.h), which overrides the default. An option without an environment variable can only
+ * be set by its flag.
  *
  *     static const struct sonde_option options[] = {
  *         {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT,
@@ -12,8 +12,8 @@
  *     };
  *
  * Thread safety: main thread only, at the start of a program. */
-#ifndef SONDE_API_OPTIONS_H
-#define SONDE_API_OPTIONS_H
+#ifndef SONDE_API_SETTINGS_OPTIONS_H
+#define SONDE_API_SETTINGS_OPTIONS_H
 
 #include "api/error.h"
 #include "api/version.h"

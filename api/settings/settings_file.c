@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/settings_file.h"
+#include "api/settings/settings_file.h"
 
-#include "api/nearest.h"
+#include "api/text/nearest.h"
 
 #include <ctype.h>
 #include <errno.h>

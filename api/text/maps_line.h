@@ -7,8 +7,8 @@
  * Everyone who reads mappings uses this parser: the guest, sonded, and readers of heap dumps, which
  * have the same lines. It allocates nothing, needs no libc, never reads past `len` and accepts any
  * number of blanks between fields. Thread and signal safety: any thread; signal-safe. */
-#ifndef SONDE_API_MAPS_LINE_H
-#define SONDE_API_MAPS_LINE_H
+#ifndef SONDE_API_TEXT_MAPS_LINE_H
+#define SONDE_API_TEXT_MAPS_LINE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,8 +9,8 @@
  *     2025-11-23T03:42:02Z                   RFC 3339, with a fraction or an offset if need be
  *
  * Any thread. */
-#ifndef SONDE_API_TIME_TEXT_H
-#define SONDE_API_TIME_TEXT_H
+#ifndef SONDE_API_TEXT_TIME_TEXT_H
+#define SONDE_API_TEXT_TIME_TEXT_H
 
 #include "api/bytes.h"
 #include "api/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/wildcard.h"
+#include "api/text/wildcard.h"
 #include "tests/unit/check.h"
 
 TEST(a_star_stands_for_any_characters_and_everything_else_for_itself) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/options.h"
+#include "api/settings/options.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 

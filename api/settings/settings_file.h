@@ -12,8 +12,8 @@
  *
  * Lines before the first section are for every program that has the setting. A name that no program
  * has is refused, so that a mistyped one is noticed. Thread safety: main thread only. */
-#ifndef SONDE_API_SETTINGS_FILE_H
-#define SONDE_API_SETTINGS_FILE_H
+#ifndef SONDE_API_SETTINGS_SETTINGS_FILE_H
+#define SONDE_API_SETTINGS_SETTINGS_FILE_H
 
 #include "api/error.h"
 

@@ -2,8 +2,8 @@
  *
  * "Did you mean": the known name that a mistyped one was probably meant to be. Thread safety: any
  * thread. */
-#ifndef SONDE_API_NEAREST_H
-#define SONDE_API_NEAREST_H
+#ifndef SONDE_API_TEXT_NEAREST_H
+#define SONDE_API_TEXT_NEAREST_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/port.h"
+#include "api/text/port.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/time_text.h"
+#include "api/text/time_text.h"
 #include "tests/unit/check.h"
 
 #include <string.h>
