@@ -155,11 +155,13 @@ void push_sample(struct bench *bench, pid_t pid, pid_t tid) {
                                           .asked_bytes = sizeof stack};
 }
 
-void push_short(struct bench *bench, uint32_t asked_bytes) {
-    push_sample(bench, bench->child, bench->child);
-    struct queued *queued = container_of(last, struct queued, next);
-    queued->record.sample.stack_bytes = 16;
-    queued->record.sample.asked_bytes = asked_bytes;
+void push_shorts(struct bench *bench, uint32_t count, uint32_t asked_bytes) {
+    for (uint32_t i = 0; i < count; i++) {
+        push_sample(bench, bench->child, bench->child);
+        struct queued *queued = container_of(last, struct queued, next);
+        queued->record.sample.stack_bytes = 16;
+        queued->record.sample.asked_bytes = asked_bytes;
+    }
 }
 
 void push_samples(struct bench *bench, pid_t pid, uint32_t count) {

@@ -58,8 +58,8 @@ struct target *bench_target(struct bench *bench);
 /* Records; each is step_ns after the one before it. */
 void push_sample(struct bench *bench, pid_t pid, pid_t tid);
 void push_samples(struct bench *bench, pid_t pid, uint32_t count);
-/* A sample whose copy ends after 16 bytes, of asked_bytes. */
-void push_short(struct bench *bench, uint32_t asked_bytes);
+/* Samples whose copies end after 16 bytes, of asked_bytes. */
+void push_shorts(struct bench *bench, uint32_t count, uint32_t asked_bytes);
 /* The caller changes it before it is delivered. */
 struct host_record *push_record(struct bench *bench, enum host_record_kind kind, pid_t pid,
                                 pid_t tid);

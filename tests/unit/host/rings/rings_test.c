@@ -3,6 +3,7 @@
  * Rings of real processes, which are children of this test. */
 #include "service/host/rings/rings.h"
 #include "tests/unit/check.h"
+#include "tests/unit/host/rings/child.h"
 
 #include <errno.h>
 #include <math.h>
@@ -28,48 +29,10 @@ static uint64_t clock_ns(clockid_t clock) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t cpu_ns(pid_t pid) {
-    clockid_t clock;
-    return clock_getcpuclockid(pid, &clock) ? 0 : clock_ns(clock);
-}
-
 static void *spin(void *unused) {
     for (volatile uint64_t i = 0;; i++) {
     }
     return unused;
-}
-
-/* A child that waits for a byte and then runs `body`. */
-struct child {
-    pid_t pid;
-    int go;
-};
-
-static struct child start(void (*body)(void)) {
-    int fds[2];
-    CHECK(pipe(fds) == 0);
-    struct child child = {fork(), fds[1]};
-    CHECK(child.pid >= 0);
-    if (child.pid == 0) {
-        char byte;
-        close(fds[1]);
-        alarm(2 * DEADLINE_S);
-        if (read(fds[0], &byte, 1) == 1)
-            body();
-        _exit(0);
-    }
-    close(fds[0]);
-    return child;
-}
-
-static void go(struct child child) {
-    CHECK(write(child.go, "x", 1) == 1);
-}
-
-static void end(struct child child) {
-    kill(child.pid, SIGKILL);
-    waitpid(child.pid, NULL, 0);
-    close(child.go);
 }
 
 /* What was delivered about one process, or about all with pid 0. */
@@ -131,17 +94,31 @@ static struct rings_options options_for(const pid_t *pid) {
                                   .has_kernel = geteuid() == 0};
 }
 
-/* Drains until the process has used some CPU time; returns how much it used. */
-static uint64_t run(struct rings *rings, pid_t pid, uint64_t wanted_ns, struct seen *seen) {
-    uint64_t begin = cpu_ns(pid), deadline = clock_ns(CLOCK_MONOTONIC) + DEADLINE_S * 1000 * MS;
+/* Starts the rings; returns what the process has used by then. It is stopped meanwhile, as at the
+ * end of run(), so that its clock and the rings count the same time however late this test runs. */
+static uint64_t begin(struct rings *rings, pid_t pid) {
+    child_freeze(pid);
+    uint64_t used = child_cpu_ns(pid);
+    rings_start(rings);
+    kill(pid, SIGCONT);
+    return used;
+}
+
+/* Drains until the process has used some more CPU time, and stops it and the rings. Returns how
+ * much it has used since begin(). */
+static uint64_t run(struct rings *rings, pid_t pid, uint64_t begin_ns, uint64_t wanted_ns,
+                    struct seen *seen) {
+    uint64_t from = child_cpu_ns(pid),
+             deadline = clock_ns(CLOCK_MONOTONIC) + DEADLINE_S * 1000 * MS;
     uint64_t now = 0;
-    while (cpu_ns(pid) - begin < wanted_ns && now < deadline) {
+    while (child_cpu_ns(pid) - from < wanted_ns && now < deadline) {
         usleep(2000);
         now = clock_ns(CLOCK_MONOTONIC);
         rings_drain(rings, now - 5 * MS, on_record, seen, NULL);
     }
+    child_freeze(pid);
     rings_stop(rings);
-    uint64_t used = cpu_ns(pid) - begin;
+    uint64_t used = child_cpu_ns(pid) - begin_ns;
     rings_drain(rings, 0, on_record, seen, NULL);
     return used;
 }
@@ -167,12 +144,11 @@ static void check_samples(const struct seen *seen, uint64_t used_ns, double chan
 TEST(samples_of_all_cpus_weigh_as_much_as_the_process_used) {
     struct rings_options options = options_for(NULL);
     struct rings *rings = open_rings(&options);
-    struct child child = start(two_threads);
+    struct child child = child_start(two_threads);
     struct seen seen = {.pid = child.pid};
-    go(child);
-    rings_start(rings);
-    uint64_t used = run(rings, child.pid, 300 * MS, &seen);
-    end(child);
+    child_go(child);
+    uint64_t used = run(rings, child.pid, begin(rings, child.pid), 300 * MS, &seen);
+    child_end(child);
     check_samples(&seen, used, chance(used, PERIOD_NS));
     struct rings_counts counts;
     rings_counts(rings, &counts);
@@ -183,15 +159,15 @@ TEST(samples_of_all_cpus_weigh_as_much_as_the_process_used) {
 }
 
 TEST(samples_of_a_process_weigh_as_much_as_it_used) {
-    struct child child = start(two_threads);
+    struct child child = child_start(two_threads);
     struct rings_options options = options_for(&child.pid);
     struct rings *rings = open_rings(&options);
     struct seen seen = {.pid = child.pid};
-    rings_start(rings);
-    go(child); /* the second thread starts later, and inherits */
-    uint64_t used = run(rings, child.pid, 300 * MS, &seen);
+    uint64_t begin_ns = begin(rings, child.pid);
+    child_go(child); /* the second thread starts later, and inherits */
+    uint64_t used = run(rings, child.pid, begin_ns, 300 * MS, &seen);
     CHECK_NEAR((double)rings_run_ns(rings, child.pid), (double)used, 0.06 * (double)used);
-    end(child);
+    child_end(child);
     check_samples(&seen, used, 0);
     CHECK_INT(seen.kinds[HOST_FORK], ==, 1);
     CHECK_INT(seen.records, >=, seen.kinds[HOST_SAMPLE]);
@@ -199,9 +175,9 @@ TEST(samples_of_a_process_weigh_as_much_as_it_used) {
 }
 
 TEST(threads_that_run_already_are_sampled_too) {
-    struct child child = start(two_threads);
-    go(child);
-    while (cpu_ns(child.pid) < 20 * MS)
+    struct child child = child_start(two_threads);
+    child_go(child);
+    while (child_cpu_ns(child.pid) < 20 * MS)
         usleep(1000);
     struct rings_options options = options_for(&child.pid);
     struct rings *rings = open_rings(&options);
@@ -209,30 +185,28 @@ TEST(threads_that_run_already_are_sampled_too) {
     rings_counts(rings, &counts);
     CHECK_INT(counts.events, ==, 2 * counts.rings); /* two threads */
     struct seen seen = {.pid = child.pid};
-    rings_start(rings);
-    check_samples(&seen, run(rings, child.pid, 200 * MS, &seen), 0);
+    uint64_t used = run(rings, child.pid, begin(rings, child.pid), 200 * MS, &seen);
+    check_samples(&seen, used, 0);
     CHECK_INT(seen.kinds[HOST_FORK], ==, 0);
-    end(child);
+    child_end(child);
     rings_close(rings);
 }
 
 TEST(a_new_period_changes_the_weights_and_keeps_their_sum) {
     for (int is_all = 0; is_all < 2; is_all++) {
-        struct child child = start(two_threads);
+        struct child child = child_start(two_threads);
         struct rings_options options = options_for(is_all ? NULL : &child.pid);
         struct rings *rings = open_rings(&options);
         struct seen slow = {.pid = child.pid}, fast = {.pid = child.pid};
         rings_set_period(rings, 8 * PERIOD_NS);
-        rings_start(rings);
-        go(child);
-        uint64_t begin = cpu_ns(child.pid);
-        while (cpu_ns(child.pid) - begin < 150 * MS)
+        uint64_t begin_ns = begin(rings, child.pid);
+        child_go(child);
+        while (child_cpu_ns(child.pid) - begin_ns < 150 * MS)
             usleep(1000);
         rings_drain(rings, 0, on_record, &slow, NULL);
         rings_set_period(rings, PERIOD_NS);
-        run(rings, child.pid, 150 * MS, &fast);
-        uint64_t used = cpu_ns(child.pid) - begin;
-        end(child);
+        uint64_t used = run(rings, child.pid, begin_ns, 150 * MS, &fast);
+        child_end(child);
         CHECK_INT(slow.min_weight_ns, >=, 7 * PERIOD_NS);
         CHECK_INT(fast.min_weight_ns, >=, 7 * PERIOD_NS / 8);
         CHECK_INT(fast.min_weight_ns, <=, 9 * PERIOD_NS / 8);
@@ -247,21 +221,14 @@ static void become_true(void) {
     execl("/bin/true", "true", (char *)NULL);
 }
 
-static void wait_for_end(struct child child) {
-    int status;
-    CHECK(waitpid(child.pid, &status, 0) == child.pid);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    close(child.go);
-}
-
 TEST(what_happens_to_a_process_is_told_in_order) {
     struct rings_options options = options_for(NULL);
     struct rings *rings = open_rings(&options);
     rings_start(rings);
-    struct child child = start(become_true);
+    struct child child = child_start(become_true);
     struct seen seen = {.pid = child.pid};
-    go(child);
-    wait_for_end(child);
+    child_go(child);
+    child_wait(child);
     rings_stop(rings);
     rings_drain(rings, 0, on_record, &seen, NULL);
     CHECK_STR(seen.order, "FCMX");
@@ -270,14 +237,14 @@ TEST(what_happens_to_a_process_is_told_in_order) {
 }
 
 TEST(a_process_that_has_not_called_exec_yet_begins_there) {
-    struct child child = start(become_true);
+    struct child child = child_start(become_true);
     struct rings_options options = options_for(&child.pid);
     options.is_exec_start = true;
     struct rings *rings = open_rings(&options);
     struct seen seen = {.pid = child.pid};
     rings_start(rings);
-    go(child);
-    wait_for_end(child);
+    child_go(child);
+    child_wait(child);
     rings_drain(rings, 0, on_record, &seen, NULL);
     CHECK_STR(seen.order, "CMX");
     rings_close(rings);
@@ -291,7 +258,7 @@ static void fork_one(void) {
 }
 
 TEST(a_further_process_can_be_added_and_children_are_followed) {
-    struct child first = start(become_true), second = start(fork_one);
+    struct child first = child_start(become_true), second = child_start(fork_one);
     struct rings_options options = options_for(&first.pid);
     struct rings *rings = open_rings(&options);
     struct seen seen = {0};
@@ -301,12 +268,12 @@ TEST(a_further_process_can_be_added_and_children_are_followed) {
     CHECK_INT(rings_add_process(rings, second.pid, &diag), ==,
               SONDE_OK); /* nothing, the second time */
     CHECK_INT(rings_add_process(rings, 0x7ffffff0, &diag), ==, SONDE_TARGET_GONE);
-    go(second);
-    wait_for_end(second);
+    child_go(second);
+    child_wait(second);
     rings_drain(rings, 0, on_record, &seen, NULL);
     CHECK_INT(seen.kinds[HOST_FORK], ==, 1);
     CHECK_INT(seen.kinds[HOST_EXIT], ==, 2);
-    end(first);
+    child_end(first);
     rings_close(rings);
 }
 
@@ -315,16 +282,16 @@ static bool at_once(void *unused) {
 }
 
 TEST(a_drain_stops_when_it_is_told_and_goes_on_later) {
-    struct child child = start(two_threads);
+    struct child child = child_start(two_threads);
     struct rings_options options = options_for(&child.pid);
     struct rings *rings = open_rings(&options);
     struct seen seen = {.pid = child.pid};
     rings_start(rings);
-    go(child);
-    while (cpu_ns(child.pid) < 100 * MS)
+    child_go(child);
+    while (child_cpu_ns(child.pid) < 100 * MS)
         usleep(1000);
     rings_stop(rings);
-    end(child);
+    child_end(child);
     CHECK_INT(rings_drain(rings, 1, on_record, &seen, NULL), ==, false); /* all are later */
     CHECK_INT(seen.records, ==, 0);
     CHECK(rings_drain(rings, 0, on_record, &seen, at_once));
@@ -336,7 +303,7 @@ TEST(a_drain_stops_when_it_is_told_and_goes_on_later) {
 }
 
 TEST(a_ring_that_is_not_read_counts_what_it_loses) {
-    struct child child = start(two_threads);
+    struct child child = child_start(two_threads);
     struct rings_options options = options_for(&child.pid);
     options.ring_bytes = 8192;
     options.period_ns = MS / 10;
@@ -345,15 +312,15 @@ TEST(a_ring_that_is_not_read_counts_what_it_loses) {
     struct pollfd ready = {.fd = rings_poll_fd(rings), .events = POLLIN};
     rings_start(rings);
     CHECK_INT(poll(&ready, 1, 0), ==, 0);
-    go(child);
+    child_go(child);
     CHECK_INT(poll(&ready, 1, DEADLINE_S * 1000), ==, 1); /* half full */
-    while (cpu_ns(child.pid) < 100 * MS)
+    while (child_cpu_ns(child.pid) < 100 * MS)
         usleep(1000);
     rings_drain(rings, 0, on_record, &seen, NULL);
     CHECK_INT(seen.records, >, 0);
     usleep(5000); /* the losses are reported with the next record */
     rings_stop(rings);
-    end(child);
+    child_end(child);
     rings_drain(rings, 0, on_record, &seen, NULL);
     struct rings_counts counts;
     rings_counts(rings, &counts);
@@ -378,7 +345,7 @@ static int as_nobody(int (*body)(void)) {
 }
 
 static int sample_as_nobody(void) {
-    struct child child = start(two_threads);
+    struct child child = child_start(two_threads);
     struct rings_options options = options_for(&child.pid);
     struct rings *rings = NULL;
     struct sonde_diag diag = {0};
@@ -386,12 +353,12 @@ static int sample_as_nobody(void) {
     options.ring_bytes = 0;
     if (rings_open(&options, &rings, &diag))
         return diag.code == SONDE_PERMISSION_DENIED ? 78 : 2;
-    rings_start(rings);
-    go(child);
-    run(rings, child.pid, 50 * MS, &seen);
+    uint64_t begin_ns = begin(rings, child.pid);
+    child_go(child);
+    run(rings, child.pid, begin_ns, 50 * MS, &seen);
     struct rings_counts counts;
     rings_counts(rings, &counts);
-    end(child);
+    child_end(child);
     rings_close(rings);
     return seen.kinds[HOST_SAMPLE] == 0 ? 3 : seen.in_kernel ? 4 : counts.ring_bytes > 1 << 20;
 }
