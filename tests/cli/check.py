@@ -95,6 +95,12 @@ def children(pid):
     return found
 
 
+def start(*command, **options):
+    """A program that prints "what: ADDRESS" when it is ready, and that address. options: Popen's."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options)
+    return process, process.stdout.readline().split(": ", 1)[1].strip()
+
+
 def stop(process):
     """Terminates a Popen, with SIGKILL if it must."""
     if process.poll() is None:

@@ -119,7 +119,7 @@ def check_questions(everything):
     check.near(int(use["total"]) / everything, SHARES["compress_block"], 0.1, "the function's share")
     check.equal(use["self"], use["total"], "a function that calls nothing")
     check.contains(stack.sonde("history", "--function", "compress_*", "--service", GRPC)[0], NAME)
-    check.equal(stack.sonde("history", "--function", "nothing", "--service", GRPC)[0], "no service has a stack with this function in this time (* stands for any characters)\n")
+    check.equal(stack.sonde("history", "--function", "nothing", "--service", GRPC)[0], "no service has this function on a stack in this time (* = any characters)\n")
     words = ("diff", NAME, "--selector", "run = 'second'", "--base-selector", "run = 'first'", "--service", GRPC)
     out, err = stack.sonde(*words)
     for name in SHARES:

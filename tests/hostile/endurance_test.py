@@ -28,11 +28,6 @@ def descriptors(process):
     return len(os.listdir(f"/proc/{process.pid}/fd"))
 
 
-def resident_mib(process):
-    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
-        return int(next(line for line in file if line.startswith("VmRSS")).split()[1]) / 1024
-
-
 def captures_well():
     stack.sonde("record", "honest", "--service", RPC, "-d", "1", "-F", "499", "-o", PROFILE)
     with open(PROFILE, encoding="utf-8") as file:
@@ -46,14 +41,14 @@ class Scene:
         self.service, self.honest = sonded("--everybody"), server(uid=0, name="honest")
         check.until(lambda: "honest" in targets(), what="root's server")
         captures_well()
-        self.fds, self.mib = descriptors(self.service), resident_mib(self.service)
+        self.fds, self.mib = descriptors(self.service), check.memory_mb(self.service.pid)
         return self
 
     def is_as_before(self):
         check.until(lambda: descriptors(self.service) <= self.fds + 2, what="closed descriptors")
         captures_well()
         assert self.honest.poll() is None and self.service.poll() is None
-        grown = resident_mib(self.service) - self.mib
+        grown = check.memory_mb(self.service.pid) - self.mib
         assert grown < GROWTH_MIB, f"sonded grew by {grown:.1f} MiB"
 
     def __exit__(self, *_):

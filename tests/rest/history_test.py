@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import struct
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -60,11 +59,6 @@ def total(number, host, process, thread, cpu_ns):
             "process": process, "thread": thread, "cpu_ns": cpu_ns}
 
 
-def start(*command):
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    return child, child.stdout.readline().split(": ", 1)[1].strip()
-
-
 def write_all():
     deliveries = [delivery(number) for number in range(5)]
     deliveries += [delivery(5, event="off-cpu"), delivery(6, event="mem-inuse"), delivery(7, event="mem-inuse", scale=2)]
@@ -77,9 +71,9 @@ def write_all():
     service.close()
 
 
-HISTORY, _ = start(SONDE_HISTORY, "--store", f"sqlite:{FOLDER}/store", "--grpc", f"unix:{FOLDER}/grpc")
-SERVER, URL = start(GATEWAY, "--service", f"unix:{FOLDER}/none", "--history", f"unix:{FOLDER}/grpc", "--listen", "127.0.0.1:0",
-                    "--quiet")
+HISTORY, _ = check.start(SONDE_HISTORY, "--store", f"sqlite:{FOLDER}/store", "--grpc", f"unix:{FOLDER}/grpc")
+SERVER, URL = check.start(GATEWAY, "--service", f"unix:{FOLDER}/none", "--history", f"unix:{FOLDER}/grpc", "--listen", "127.0.0.1:0",
+                          "--quiet")
 write_all()
 
 
@@ -259,7 +253,7 @@ def test_grafana_gets_the_same_sums():
 
 
 def test_a_store_that_is_away_is_reported():
-    other, url = start(GATEWAY, "--service", f"unix:{FOLDER}/none", "--listen", "127.0.0.1:0", "--quiet")
+    other, url = check.start(GATEWAY, "--service", f"unix:{FOLDER}/none", "--listen", "127.0.0.1:0", "--quiet")
     try:
         status, body = 0, b""
         request = urllib.request.Request(url + "/v1/history/info")

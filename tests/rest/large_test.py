@@ -19,11 +19,6 @@ PATH = "/debug/pprof/profile?seconds=1&output=collapsed"
 BYTES = 3000 * 2000  # at least; about 12 chunks
 
 
-def start(*command):
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    return child, child.stdout.readline().split(": ", 1)[1].strip()
-
-
 def make_certificate():
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
                     "-keyout", f"{FOLDER}/key", "-out", f"{FOLDER}/cert"], check=True, capture_output=True)
@@ -75,9 +70,9 @@ def test_clients_that_leave_in_the_middle_leave_nothing_behind():
     check.equal(fetch(URL), plain, "the body after them")
 
 
-SERVICE, ADDRESS = start(FAKE_SERVER, "--grpc", f"unix:{FOLDER}/rpc", "--stacks", "3000", "--name-len", "2000")
-OPEN, URL = start(GATEWAY, "--quiet", "--listen", "127.0.0.1:0", "--service", ADDRESS)
-SECURE, SECURE_URL = start(GATEWAY, "--quiet", "--listen", "127.0.0.1:0", "--service", ADDRESS, *make_certificate())
+SERVICE, ADDRESS = check.start(FAKE_SERVER, "--grpc", f"unix:{FOLDER}/rpc", "--stacks", "3000", "--name-len", "2000")
+OPEN, URL = check.start(GATEWAY, "--quiet", "--listen", "127.0.0.1:0", "--service", ADDRESS)
+SECURE, SECURE_URL = check.start(GATEWAY, "--quiet", "--listen", "127.0.0.1:0", "--service", ADDRESS, *make_certificate())
 try:
     check.main(globals())
 finally:

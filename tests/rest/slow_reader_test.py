@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 
 sys.path.insert(0, os.getcwd())
@@ -17,11 +16,6 @@ from tests.cli import check  # noqa: E402
 FAKE_SERVER, GATEWAY = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 FOLDER = check.short_folder()
 CLIENTS, ALLOWED_MB = 10, 32
-
-
-def start(*command):
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    return child, child.stdout.readline().split(": ", 1)[1].strip()
 
 
 class Reader:
@@ -67,8 +61,8 @@ def test_windows_that_a_slow_reader_leaves_are_merged_and_cost_little_memory():
         reader.close()
 
 
-SERVICE, ADDRESS = start(FAKE_SERVER, "--grpc", f"unix:{FOLDER}/rpc", "--stacks", "2000")
-OPEN, URL = start(GATEWAY, "--quiet", "--listen", "127.0.0.1:0", "--service", ADDRESS)
+SERVICE, ADDRESS = check.start(FAKE_SERVER, "--grpc", f"unix:{FOLDER}/rpc", "--stacks", "2000")
+OPEN, URL = check.start(GATEWAY, "--quiet", "--listen", "127.0.0.1:0", "--service", ADDRESS)
 try:
     check.main(globals())
 finally:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import struct
-import subprocess
 import sys
 import time
 
@@ -79,14 +78,9 @@ def write_all():
     check.equal([answer.rejected for answer in answers], [0] * len(deliveries), "the rejected windows")
 
 
-def start(*command):
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    return child, child.stdout.readline().split(": ", 1)[1].strip()
-
-
-HISTORY, _ = start(SONDE_HISTORY, "--store", f"sqlite:{FOLDER}/store", "--grpc", f"unix:{FOLDER}/grpc")
-SERVER, URL = start(GATEWAY, "--service", f"unix:{FOLDER}/none", "--history", f"unix:{FOLDER}/grpc", "--listen", "127.0.0.1:0",
-                    "--quiet")
+HISTORY, _ = check.start(SONDE_HISTORY, "--store", f"sqlite:{FOLDER}/store", "--grpc", f"unix:{FOLDER}/grpc")
+SERVER, URL = check.start(GATEWAY, "--service", f"unix:{FOLDER}/none", "--history", f"unix:{FOLDER}/grpc", "--listen", "127.0.0.1:0",
+                          "--quiet")
 write_all()
 PAGE = view.View(URL)
 

@@ -251,8 +251,7 @@ def test_ten_thousand_threads_do_no_harm():
 # ---- Parts that are killed ----
 
 def start(*command):
-    child = subprocess.Popen(command, env=stack.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    return child, child.stdout.readline().split(": ", 1)[1].strip()
+    return check.start(*command, env=stack.environment(), stderr=subprocess.DEVNULL)[0]
 
 
 def test_a_target_service_or_gateway_that_dies_gives_a_message_and_the_page_recovers():
@@ -265,8 +264,8 @@ def test_a_target_service_or_gateway_that_dies_gives_a_message_and_the_page_reco
 
     def start_target():
         return subprocess.Popen([DEMO], env=env, stdout=subprocess.DEVNULL)
-    parts = {"service": start(*service_command)[0], "gateway": start(*gateway_command)[0], "target": start_target()}
-    again = {"target": start_target, "service": lambda: start(*service_command)[0], "gateway": lambda: start(*gateway_command)[0]}
+    parts = {"service": start(*service_command), "gateway": start(*gateway_command), "target": start_target()}
+    again = {"target": start_target, "service": lambda: start(*service_command), "gateway": lambda: start(*gateway_command)}
     here = view.View(f"http://{listen}")
     try:
         for part, message in (("target", "exited"), ("service", "service"), ("gateway", "gateway")):

@@ -81,8 +81,7 @@ static void print_uses(const Sonde__V1__QueryFunctionResponse *response) {
     bool is_time = strcmp(response->unit, "nanoseconds") == 0;
     double scale = is_time ? NS_PER_S : 1048576;
     if (response->n_services == 0) {
-        puts(
-            "no service has a stack with this function in this time (* stands for any characters)");
+        puts("no service has this function on a stack in this time (* = any characters)");
         return;
     }
     printf("%14s %14s %8s  %s\n", is_time ? "SELF SECONDS" : "SELF MIB",

@@ -481,8 +481,8 @@ TEST(copies_grow_when_walks_run_off_them) {
     bench_init(&bench);
     bench_begin(&bench, one(&bench));
     CHECK_INT(fake.options.stack_bytes, ==, FIRST);
-    push_shorts(&bench, COPY_MIN_WALKS,
-                FIRST); /* pages that were not resident: more does not help */
+    /* Pages that were not resident: longer copies do not help. */
+    push_shorts(&bench, COPY_MIN_WALKS, FIRST);
     bench_settle(&bench);
     CHECK(!has_longer_copies(&bench));
     bench.time_ns = now_monotonic_ns();

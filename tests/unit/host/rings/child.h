@@ -20,6 +20,7 @@ void child_go(struct child child);
 uint64_t child_cpu_ns(pid_t pid);
 /* Stops all its threads, until SIGCONT or child_end(). */
 void child_freeze(pid_t pid);
+/* Kills and reaps it. */
 void child_end(struct child child);
 /* Waits until the child has exited with 0. */
 void child_wait(struct child child);
