@@ -103,6 +103,20 @@ static const int never_in_frontend[] = {
 /* What only the sampler does besides. */
 static const int only_in_sampler[] = {SCMP_SYS(perf_event_open), SCMP_SYS(bpf)};
 
+/* All that the sampler's opener does. */
+static const int opener[] = {
+    SCMP_SYS(perf_event_open), SCMP_SYS(recvfrom),   SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
+    SCMP_SYS(close),           SCMP_SYS(exit_group), SCMP_SYS(exit),    SCMP_SYS(rt_sigreturn),
+    SCMP_SYS(restart_syscall),
+};
+
+static bool allow_all(scmp_filter_ctx filter, const int *calls, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (seccomp_rule_add(filter, SCMP_ACT_ALLOW, calls[i], 0) != 0)
+            return false;
+    return true;
+}
+
 static bool refuse_all(scmp_filter_ctx filter, const int *calls, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), calls[i], 0) != 0)
@@ -132,9 +146,12 @@ static bool refuse_processes(scmp_filter_ctx filter) {
 }
 
 static bool add_rules(scmp_filter_ctx filter, enum confine_rights rights) {
-    return seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1) == 0 &&
-           seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) == 0 &&
-           refuse_all(filter, never, sizeof never / sizeof *never) &&
+    if (seccomp_attr_set(filter, SCMP_FLTATR_CTL_TSYNC, 1) != 0 ||
+        seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)) != 0)
+        return false;
+    if (rights == CONFINE_OPENER)
+        return allow_all(filter, opener, sizeof opener / sizeof *opener);
+    return refuse_all(filter, never, sizeof never / sizeof *never) &&
            (rights == CONFINE_SERVICE ||
             (refuse_all(filter, never_in_frontend,
                         sizeof never_in_frontend / sizeof *never_in_frontend) &&
@@ -148,7 +165,8 @@ sonde_err confine_process(enum confine_rights rights, struct sonde_diag *diag) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     return SONDE_OK;
 #endif
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    scmp_filter_ctx filter =
+        seccomp_init(rights == CONFINE_OPENER ? SCMP_ACT_ERRNO(EPERM) : SCMP_ACT_ALLOW);
     bool is_built = filter && add_rules(filter, rights);
     int result = is_built ? seccomp_load(filter) : 0;
     seccomp_release(filter);

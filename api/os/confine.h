@@ -18,6 +18,9 @@ enum confine_rights {
     CONFINE_FRONTEND,
     /* The same, but perf events and BPF are allowed: for what holds capabilities for sonded. */
     CONFINE_SAMPLER,
+    /* Refused: everything but perf_event_open, messages over open sockets, close, and the end of
+     * the process. */
+    CONFINE_OPENER,
 };
 
 /* Call this when all sockets are open. An error means that the kernel accepts no seccomp filter; a

@@ -2,6 +2,7 @@
  *
  * sonded's side. A call sends one request and waits for the reply with its number. */
 #include "service/host/sampler/capabilities.h"
+#include "service/host/sampler/message.h"
 #include "service/host/sampler/protocol.h"
 
 #include "service/locks.h"
@@ -97,35 +98,8 @@ static int64_t now_ms(void) {
     return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
 }
 
-/* Receives one reply. 0, or -errno: EAGAIN = there is none, EPIPE = the program has ended. */
 static int receive(struct sampler *sampler, struct sampler_reply *reply, int fds[SAMPLER_MAX_FDS]) {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * SAMPLER_MAX_FDS)];
-        struct cmsghdr align;
-    } control;
-    struct iovec body = {.iov_base = reply, .iov_len = sizeof *reply};
-    struct msghdr message = {.msg_iov = &body,
-                             .msg_iovlen = 1,
-                             .msg_control = control.bytes,
-                             .msg_controllen = sizeof control.bytes};
-    ssize_t len = recvmsg(sampler->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (len < 0 && (errno == EAGAIN || errno == EINTR))
-        return -EAGAIN;
-    if (len <= 0)
-        return -EPIPE;
-    uint32_t got = 0;
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-        got = (uint32_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-        memcpy(fds, CMSG_DATA(header), got * sizeof(int));
-    }
-    if (len == sizeof *reply && reply->fd_count == got && (got == 0 || reply->error == 0))
-        return 0;
-    /* We have no room for more descriptors, or the program is not ours. */
-    for (uint32_t i = 0; i < got; i++)
-        close(fds[i]);
-    *reply = (struct sampler_reply){.sequence = reply->sequence, .error = -EMFILE};
-    return len == sizeof *reply ? 0 : -EPIPE;
+    return message_receive(sampler->socket, reply, fds, MSG_DONTWAIT);
 }
 
 static void discard(const struct sampler_reply *reply, const int *fds) {

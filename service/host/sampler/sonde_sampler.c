@@ -2,14 +2,21 @@
  *
  * sonde-sampler: holds the capabilities for sonded, which starts it with a socket as descriptor 3.
  *
- *     sonded ── requests ──▶ worker (forked for the first request, and again if one dies)
- *                              ▲ waits for its end
+ *     sonded ── requests ──▶ worker (forked for the first request, and again if one dies) ──▶ opener
+ *                              ▲ waits for its end                        only if perf is refused
  *     sonded ◀── "it died" ── keeper
  *
  * The keeper reads nothing, so nothing kills it; because sonded has given up the capabilities, it
  * could not start the program with them a second time. The worker answers one request at a time.
- * An operation that hangs (a file of a hostile FUSE file system) ends the worker. */
+ * An operation that hangs (a file of a hostile FUSE file system) ends the worker.
+ *
+ * If the kernel refuses a perf event to the worker, the worker ends with its request unread, and
+ * the keeper starts another one with an opener (opener.h) beside it. The keeper alone has
+ * CAP_SYS_ADMIN meanwhile, permitted but not in effect, for the opener that it may have to fork:
+ * the setting that makes the kernel refuse can change at any time. */
 #include "service/host/sampler/capabilities.h"
+#include "service/host/sampler/message.h"
+#include "service/host/sampler/opener.h"
 #include "service/host/sampler/protocol.h"
 
 #include "api/os/confine.h"
@@ -27,62 +34,75 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define END_OF_SONDED 0
+enum end { END_OF_SONDED = 0, NEEDS_OPENER, OPENER_ENDED };
 
-/* Descriptors are this process's own copies, closed after they were passed. */
-static void reply(const struct sampler_reply *answer, const int *fds) {
-    union {
-        char bytes[CMSG_SPACE(sizeof(int) * SAMPLER_MAX_FDS)];
-        struct cmsghdr align;
-    } control = {0};
-    struct iovec body = {.iov_base = (void *)answer, .iov_len = sizeof *answer};
-    struct msghdr message = {.msg_iov = &body, .msg_iovlen = 1};
-    size_t bytes = sizeof(int) * answer->fd_count;
-    if (answer->fd_count > 0) {
-        message.msg_control = control.bytes;
-        message.msg_controllen = CMSG_SPACE(bytes);
-        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-        header->cmsg_level = SOL_SOCKET;
-        header->cmsg_type = SCM_RIGHTS;
-        header->cmsg_len = CMSG_LEN(bytes);
-        memcpy(CMSG_DATA(header), fds, bytes);
-    }
-    (void)sendmsg(SAMPLER_SOCKET, &message, MSG_NOSIGNAL);
-    for (uint32_t i = 0; i < answer->fd_count; i++)
-        close(fds[i]);
-}
+static bool may_have_opener; /* set by the keeper, before it forks */
+static bool has_lost_opener; /* in the worker */
 
 /* --- the worker ------------------------------------------------------------------------------- */
 
 static void confine(void) {
     struct sonde_diag diag = {0};
+    /* Without what is spare for an opener. */
+    if (!capabilities_use_only(capabilities_permitted() & capabilities_of_sampler()))
+        _exit(END_OF_SONDED);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* also where there is no seccomp */
     sonde_err err = confine_process(CONFINE_SAMPLER, &diag);
     if (err)
         fprintf(stderr, "sonde-sampler: running unconfined: %s\n", sonde_diag_text(&diag, err));
 }
 
-static int serve(pid_t keeper) {
+/* Opens an event of which the kernel has refused the worker's own try with `error`. */
+static int open_refused(const struct sampler_request *request, int opener, int error,
+                        int fds[SAMPLER_MAX_FDS], uint32_t *fd_count) {
+    int fd = opener_perf_event(opener, &request->event);
+    has_lost_opener = fd == -EPIPE;
+    if (fd < 0)
+        return error;
+    fds[0] = fd;
+    *fd_count = 1;
+    return 0;
+}
+
+/* The request stays in the socket until it is done: the next worker finds it there if this one
+ * ends for an opener. */
+static struct sampler_reply handle(int opener, int fds[SAMPLER_MAX_FDS]) {
     struct sampler_request request;
+    uint64_t spare = may_have_opener ? capabilities_of_opener() : 0;
+    struct sampler_reply answer = {.capabilities = capabilities_held() | spare, .error = -EINVAL};
+    if (recv(SAMPLER_SOCKET, &request, sizeof request, MSG_PEEK) != sizeof request)
+        return answer;
+    answer.sequence = request.sequence;
+    answer.error = sampler_work(&request, fds, &answer.fd_count);
+    bool is_refused = request.kind == SAMPLER_EVENT && request.version == SAMPLER_VERSION &&
+                      (answer.error == -EACCES || answer.error == -EPERM);
+    if (is_refused && opener >= 0)
+        answer.error = open_refused(&request, opener, answer.error, fds, &answer.fd_count);
+    else if (is_refused && may_have_opener)
+        _exit(NEEDS_OPENER);
+    return answer;
+}
+
+static int serve(pid_t keeper, int opener) {
+    char byte;
     int fds[SAMPLER_MAX_FDS];
     signal(SIGALRM, SIG_DFL);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
         return END_OF_SONDED;
     confine();
     for (;;) {
-        ssize_t len = recv(SAMPLER_SOCKET, &request, sizeof request, 0);
+        ssize_t len = recv(SAMPLER_SOCKET, &byte, sizeof byte, MSG_PEEK);
         if (len < 0 && errno == EINTR)
             continue;
         if (len <= 0)
             return END_OF_SONDED;
-        struct sampler_reply answer = {.capabilities = capabilities_held(), .error = -EINVAL};
-        if (len == sizeof request) {
-            answer.sequence = request.sequence;
-            alarm(SAMPLER_WORKER_S);
-            answer.error = sampler_work(&request, fds, &answer.fd_count);
-            alarm(0);
-        }
-        reply(&answer, fds);
+        alarm(SAMPLER_WORKER_S);
+        struct sampler_reply answer = handle(opener, fds);
+        alarm(0);
+        (void)recv(SAMPLER_SOCKET, &byte, sizeof byte, 0);
+        message_send(SAMPLER_SOCKET, &answer, fds);
+        if (has_lost_opener)
+            return OPENER_ENDED;
     }
 }
 
@@ -97,29 +117,50 @@ static bool wait_for_request(void) {
     return ready > 0 && (socket.revents & POLLIN) && !(socket.revents & POLLHUP);
 }
 
-/* Reports the end of a worker, and discards the request that it may have left behind: it would end
- * the next one, too. */
+/* Reports the end of a worker, and discards the request that it has left behind: it would end the
+ * next one, too. */
 static void report_death(void) {
     struct sampler_request lost;
     const struct sampler_reply answer = {.error = -EPIPE};
     (void)recv(SAMPLER_SOCKET, &lost, sizeof lost, MSG_DONTWAIT);
-    reply(&answer, NULL);
+    message_send(SAMPLER_SOCKET, &answer, NULL);
+}
+
+static int wait_for(pid_t pid) {
+    int status = 0;
+    while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status;
+}
+
+/* Runs a worker, with an opener beside it if one is needed, until it ends. Returns its status; -1:
+ * no process can be made. */
+static int run_worker(bool needs_opener) {
+    pid_t self = getpid();
+    int socket = -1;
+    pid_t opener = needs_opener ? opener_start(&socket) : 0;
+    pid_t worker = opener < 0 ? -1 : fork();
+    if (worker == 0)
+        _exit(serve(self, socket));
+    if (socket >= 0)
+        close(socket);
+    int status = wait_for(worker);
+    (void)wait_for(opener);
+    return worker < 0 ? -1 : status;
 }
 
 static int keep(void) {
-    pid_t self = getpid();
+    bool needs_opener = false;
+    may_have_opener = opener_is_possible();
     while (wait_for_request()) {
-        int status = 0;
-        pid_t worker = fork();
-        if (worker == 0)
-            _exit(serve(self));
-        if (worker < 0)
+        int status = run_worker(needs_opener);
+        if (status == -1)
             return 1;
-        while (waitpid(worker, &status, 0) < 0 && errno == EINTR)
-            continue;
-        if (WIFEXITED(status))
-            return WEXITSTATUS(status);
-        report_death();
+        if (WIFEXITED(status) && WEXITSTATUS(status) == END_OF_SONDED)
+            return 0;
+        needs_opener |= WIFEXITED(status) && WEXITSTATUS(status) == NEEDS_OPENER;
+        if (!WIFEXITED(status))
+            report_death();
     }
     return 0;
 }
@@ -147,7 +188,7 @@ static const char *limit_capabilities(void) {
     if (has_own && (stat("/proc/self/exe", &program) != 0 || (program.st_mode & S_IXOTH)))
         return "every user may run this program, so it does not use its capabilities; "
                "run chgrp to the group of sonded, chmod 0750 and setcap again";
-    return capabilities_keep(capabilities_of_sampler())
+    return capabilities_keep_spare(capabilities_of_sampler(), capabilities_of_opener())
                ? NULL
                : "the kernel does not let it give up capabilities";
 }

@@ -8,9 +8,12 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -67,6 +70,33 @@ static int mount_folder(void) {
     return outcome(mount("/", "/", NULL, MS_REMOUNT | MS_BIND, NULL));
 }
 
+/* A socket, or a capability to use. */
+static int open_socket(void) {
+    return outcome(socket(AF_UNIX, SOCK_STREAM, 0));
+}
+
+static int map_memory(void) {
+    return mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? errno
+                                                                                         : 0;
+}
+
+static int load_bpf(void) {
+    return outcome(syscall(SYS_bpf, 0, NULL, 0));
+}
+
+static int change_event(void) {
+    return outcome(ioctl(0, 0, 0));
+}
+
+/* The call itself is allowed: the kernel looks at its arguments. */
+static int open_event(void) {
+    return outcome(syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0));
+}
+
+static int receive_nothing(void) {
+    return outcome(recv(-1, NULL, 0, 0));
+}
+
 static void *nothing(void *unused) {
     return unused;
 }
@@ -84,7 +114,8 @@ static int attempt(enum confine_rights rights, int (*act)(void)) {
     CHECK(pid >= 0);
     if (pid == 0) {
         struct sonde_diag diag = {0};
-        if (confine_process(rights, &diag) || prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
+        if (confine_process(rights, &diag) ||
+            (rights != CONFINE_OPENER && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1))
             _exit(255);
         _exit(act());
     }
@@ -124,6 +155,18 @@ TEST(a_frontend_keeps_its_user_mounts_and_namespaces) {
     CHECK_INT(attempt(CONFINE_FRONTEND, change_user), ==, EPERM);
     CHECK_INT(attempt(CONFINE_FRONTEND, mount_folder), ==, EPERM);
     CHECK_INT(attempt(CONFINE_FRONTEND, enter_namespace), ==, EPERM);
+}
+
+TEST(an_opener_opens_events_over_its_socket_and_nothing_else) {
+    int (*const refused[])(void) = {
+        start_program,   start_process, write_file,   create_file,  read_file,
+        trace,           change_user,   mount_folder, open_socket,  enter_namespace,
+        read_own_memory, map_memory,    load_bpf,     change_event,
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        CHECK_INT(attempt(CONFINE_OPENER, refused[i]), ==, EPERM);
+    CHECK_INT(attempt(CONFINE_OPENER, open_event), ==, EFAULT);
+    CHECK_INT(attempt(CONFINE_OPENER, receive_nothing), ==, EBADF);
 }
 
 TEST(a_frontend_reads_files_and_starts_threads) {

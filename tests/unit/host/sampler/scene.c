@@ -49,15 +49,25 @@ int scene_in_child(bool as_nobody, int (*run)(const char *program), const char *
     return WEXITSTATUS(status);
 }
 
-pid_t scene_worker(pid_t program) {
+/* An opener has CAP_SYS_ADMIN in effect, a worker never. */
+static pid_t find_child(pid_t program, bool is_opener) {
     size_t count;
     struct process_entry *list = process_list(&count);
-    pid_t worker = 0;
+    pid_t child = 0;
     for (size_t i = 0; i < count; i++)
-        if (list[i].parent == program)
-            worker = list[i].pid;
+        if (list[i].parent == program &&
+            is_opener == ((scene_status(list[i].pid, "CapEff:") & capabilities_of_opener()) != 0))
+            child = list[i].pid;
     free(list);
-    return worker;
+    return child;
+}
+
+pid_t scene_worker(pid_t program) {
+    return find_child(program, false);
+}
+
+pid_t scene_opener(pid_t program) {
+    return find_child(program, true);
 }
 
 uint64_t scene_status(pid_t pid, const char *field) {

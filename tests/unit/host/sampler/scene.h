@@ -13,8 +13,9 @@
 const char *scene_program(unsigned mode, gid_t group, bool has_capabilities);
 /* Runs a function in a child, as nobody if asked for. Returns its result, 0 to 99. */
 int scene_in_child(bool as_nobody, int (*run)(const char *program), const char *program);
-/* The process that the sampler's program has forked; 0 = none. */
+/* The processes that the sampler's program has forked; 0 = none. */
 pid_t scene_worker(pid_t program);
+pid_t scene_opener(pid_t program);
 uint64_t scene_status(pid_t pid, const char *field); /* of /proc/PID/status, in hex */
 
 #endif
