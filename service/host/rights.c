@@ -4,6 +4,7 @@
 #include "service/host/rights.h"
 
 #include "service/host/record.h"
+#include "service/host/refusal.h"
 #include "service/host/sampler/capabilities.h"
 #include "service/host/sampler/sampler.h"
 
@@ -93,18 +94,6 @@ static int try_kernel_names(struct sampler *sampler) {
 
 /* --- commands --------------------------------------------------------------------------------- */
 
-static int read_setting(const char *name) {
-    char path[96];
-    int value = 0;
-    snprintf(path, sizeof path, "/proc/sys/kernel/%s", name);
-    FILE *file = fopen(path, "re");
-    if (file && fscanf(file, "%d", &value) != 1)
-        value = 0;
-    if (file)
-        fclose(file);
-    return value;
-}
-
 /* The group whose members may run the sampler: sonded's. */
 static void own_group(char name[64]) {
     struct group group, *found = NULL;
@@ -115,9 +104,11 @@ static void own_group(char name[64]) {
         snprintf(name, 64, "%u", (unsigned)getegid());
 }
 
-#define UNIT_LINE                                                                            \
-    "AmbientCapabilities=CAP_PERFMON CAP_BPF CAP_SYS_PTRACE CAP_SYSLOG CAP_DAC_READ_SEARCH " \
-    "CAP_CHECKPOINT_RESTORE"
+/* Above perf_event_paranoid 2, kernels of Debian and Ubuntu ask for one more. */
+static bool needs_admin(void) {
+    int level;
+    return refusal_is_paranoid(&level);
+}
 
 /* The kernel does not start a program whose file has a capability that this container or unit may
  * not have. */
@@ -134,30 +125,33 @@ static void grant_capabilities(struct sampler *sampler, char *command, size_t si
     if (getuid() == 0 || is_bounded(sampler))
         snprintf(command, size,
                  "in a container: --cap-add PERFMON,BPF,SYS_PTRACE,SYSLOG,DAC_READ_SEARCH,"
-                 "CHECKPOINT_RESTORE; in a unit: the same in CapabilityBoundingSet=");
+                 "CHECKPOINT_RESTORE%s; in a unit: the same in CapabilityBoundingSet=",
+                 needs_admin() ? ",SYS_ADMIN" : "");
     else if (getenv("INVOCATION_ID")) /* systemd has started it */
-        snprintf(command, size, "systemctl edit the unit of sonded: [Service] " UNIT_LINE);
+        snprintf(command, size,
+                 "systemctl edit the unit of sonded: [Service] AmbientCapabilities=CAP_PERFMON "
+                 "CAP_BPF CAP_SYS_PTRACE CAP_SYSLOG CAP_DAC_READ_SEARCH CAP_CHECKPOINT_RESTORE%s",
+                 needs_admin() ? " CAP_SYS_ADMIN" : "");
     else if (access(program, F_OK) == 0) {
         own_group(group);
         snprintf(command, size,
                  "sudo sh -c 'chown root:%s \"$0\" && chmod 0750 \"$0\" && "
-                 "setcap " CAPABILITIES_OF_SAMPLER "+ep \"$0\"' %.128s  (and restart sonded)",
-                 group, program);
+                 "setcap " CAPABILITIES_OF_SAMPLER "%s+ep \"$0\"' %.128s  (and restart sonded)",
+                 group, needs_admin() ? ",cap_sys_admin" : "", program);
     } else
         snprintf(command, size, "run sonded as root");
 }
 
 static void grant_perf_own(struct sampler *sampler, char *command, size_t size) {
-    int paranoid = read_setting("perf_event_paranoid");
     (void)sampler;
-    if (paranoid > 2) /* Debian's default is 3 */
+    if (needs_admin()) /* Debian's default is 3 */
         snprintf(command, size, "sudo sysctl kernel.perf_event_paranoid=2");
     else
         snprintf(command, size, "in a container: a seccomp profile that allows perf_event_open");
 }
 
 static void grant_kernel_names(struct sampler *sampler, char *command, size_t size) {
-    if (read_setting("kptr_restrict") > 1)
+    if (refusal_setting("kptr_restrict", 0) > 1)
         snprintf(command, size, "sudo sysctl kernel.kptr_restrict=1");
     else
         grant_capabilities(sampler, command, size);
@@ -192,21 +186,25 @@ static const struct right {
                             try_kernel_names, grant_kernel_names},
 };
 
-static void explain(int error, char reason[128]) {
-    const char *text = strerrordesc_np(-error);
-    snprintf(reason, 128, "%s", text ? text : "unknown error");
+static void explain(struct sampler *sampler, enum host_right_kind kind, int error,
+                    struct host_right *right) {
+    uint64_t capabilities = sampler_capabilities(sampler);
+    bool is_final = false;
+    if (kind == RIGHT_BPF)
+        refusal_of_bpf(error, capabilities, &is_final, right->reason);
+    else
+        refusal_text(error, capabilities, right->reason);
+    if (!is_final && (error == EACCES || error == EPERM))
+        table[kind].grant(sampler, right->command, sizeof right->command);
 }
 
 void host_rights_read(struct sampler *sampler, struct host_right rights[RIGHT_KINDS]) {
     for (int i = 0; i < RIGHT_KINDS; i++) {
-        struct host_right *right = &rights[i];
         int error = table[i].try(sampler);
-        *right = (struct host_right){.name = table[i].name, .is_granted = error == 0, .lost = ""};
-        if (error == 0)
-            continue;
-        right->lost = table[i].lost;
-        explain(error, right->reason);
-        if (error == -EACCES || error == -EPERM)
-            table[i].grant(sampler, right->command, sizeof right->command);
+        rights[i] = (struct host_right){.name = table[i].name,
+                                        .is_granted = error == 0,
+                                        .lost = error == 0 ? "" : table[i].lost};
+        if (error)
+            explain(sampler, (enum host_right_kind)i, -error, &rights[i]);
     }
 }

@@ -24,7 +24,7 @@ struct host_right {
     bool is_granted;
     const char *lost;  /* what does not work without it, one sentence; "" = granted */
     char command[384]; /* grants it: a setcap, a sysctl or a unit setting; "" = nothing does */
-    char reason[128];  /* what the kernel said; "" = granted */
+    char reason[192];  /* what the kernel said, to which capabilities; "" = granted */
 };
 
 struct sampler;

@@ -6,6 +6,7 @@
 #include "service/engine/host/process_info.h"
 #include "service/engine/start_time.h"
 #include "service/engine/target.h"
+#include "service/host/refusal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -217,8 +218,14 @@ static sonde_err plan_named(const struct engine_selector *selector, struct host_
 
 static sonde_err plan_every(struct engine *engine, struct sonde_diag *diag) {
     char how[COMMAND_BYTES + 64];
+    int level;
     if (engine_has_right(engine, RIGHT_PERF_ALL))
         return SONDE_OK;
+    if (refusal_is_paranoid(&level))
+        return sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                          "sampling the whole machine needs CAP_SYS_ADMIN, because "
+                          "kernel.perf_event_paranoid is %d: run sonded as root (sonde doctor)",
+                          level);
     explain_right(engine, RIGHT_PERF_ALL, how);
     return sonde_fail(diag, SONDE_PERMISSION_DENIED,
                       "sampling the whole machine needs CAP_PERFMON: %s", how);

@@ -138,6 +138,7 @@ bool waits_start_opening(struct waits *waits) {
     job->options = (struct off_cpu_options){
         .load = stream->engine->sampler ? sampler_load_off_cpu : NULL,
         .load_context = stream->engine->sampler,
+        .capabilities = sampler_capabilities(stream->engine->sampler),
         .max_threads = slots_wanted(),
         .period_ns = waits->period_ns,
         .stack_bytes = WAITS_STACK_BYTES,

@@ -134,6 +134,8 @@ void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan 
         }
         if (plan->os_error == ECANCELED)
             note(plan, "perf refused: a seccomp filter kills for perf_event_open", 0);
+        else if (plan->os_error == ENOSYS && !limits_kernel_at_least(5, 18))
+            note(plan, "clocks of perf need Linux 5.18", 0);
         else
             note(plan, "perf refused", plan->os_error);
         plan->user_only = false;

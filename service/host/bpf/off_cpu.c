@@ -6,6 +6,7 @@
 #include "service/host/bpf/off_cpu.h"
 
 #include "service/host/bpf/off_cpu_shared.h"
+#include "service/host/refusal.h"
 
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -51,14 +52,14 @@ static uint64_t now_monotonic_ns(void) {
 
 /* --- Opening ----------------------------------------------------------------------------------*/
 
-static sonde_err refuse(struct sonde_diag *diag, int error) {
-    if (error == EPERM || error == EACCES)
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "BPF needs root, or CAP_BPF and CAP_PERFMON");
+static sonde_err refuse(const struct off_cpu_options *options, int error, struct sonde_diag *diag) {
+    char text[REFUSAL_BYTES];
+    bool is_final;
     if (error == EMFILE || error == ENOMEM)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "cannot load the BPF program: %s",
                           strerror(error));
-    return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                      "BPF needs Linux 5.15 with CONFIG_DEBUG_INFO_BTF: %s", strerror(error));
+    refusal_of_bpf(error, options->capabilities, &is_final, text);
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE, "BPF: %s", text);
 }
 
 /* The inode of the first pid namespace, which the kernel fixes. */
@@ -89,7 +90,7 @@ static sonde_err load(struct off_cpu *off_cpu, const struct off_cpu_options *opt
     set_namespace(&spec);
     int result = options->load ? options->load(options->load_context, &spec, off_cpu->fds)
                                : off_cpu_load(&spec, off_cpu->fds);
-    return result == 0 ? SONDE_OK : refuse(diag, -result);
+    return result == 0 ? SONDE_OK : refuse(options, -result, diag);
 }
 
 static sonde_err map(struct off_cpu *off_cpu, struct sonde_diag *diag) {

@@ -29,6 +29,7 @@ typedef int off_cpu_loader(void *context, const struct off_cpu_spec *spec, int f
 struct off_cpu_options {
     off_cpu_loader *load; /* NULL = off_cpu_load in this process */
     void *load_context;
+    uint64_t capabilities;   /* of the process that loads it, a bit each; for messages */
     uint32_t max_threads;    /* slots, of stack_bytes each; 0 = OFF_CPU_THREADS */
     uint64_t threshold_ns;   /* shorter waits are not recorded; their time is counted */
     uint64_t period_ns;      /* 0 = send every wait */

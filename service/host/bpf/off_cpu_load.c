@@ -48,12 +48,7 @@ static int duplicate(const int from[OFF_CPU_FDS], int fds[OFF_CPU_FDS]) {
     return 0;
 }
 
-static int start(struct off_cpu_bpf *program, int fds[OFF_CPU_FDS]) {
-    int result = off_cpu_bpf__load(program);
-    if (result == 0)
-        result = off_cpu_bpf__attach(program);
-    if (result)
-        return result;
+static int pass(struct off_cpu_bpf *program, int fds[OFF_CPU_FDS]) {
     const int from[OFF_CPU_FDS] = {
         [OFF_CPU_CONTROL] = bpf_map__fd(program->maps.bss),
         [OFF_CPU_SLOT_ARRAY] = bpf_map__fd(program->maps.slots),
@@ -67,16 +62,34 @@ static int stay_silent(enum libbpf_print_level level, const char *format, va_lis
     return 0;
 }
 
+/* Loads the program into the kernel; *program is to be destroyed in any case. */
+static int load(const struct off_cpu_spec *spec, struct off_cpu_bpf **program) {
+    libbpf_set_print(stay_silent);
+    *program = off_cpu_bpf__open();
+    if (!*program)
+        return -errno;
+    int result = configure(*program, spec);
+    return result ? result : off_cpu_bpf__load(*program);
+}
+
 int off_cpu_load(const struct off_cpu_spec *spec, int fds[OFF_CPU_FDS]) {
+    struct off_cpu_bpf *program;
     if (!is_valid(spec))
         return -EINVAL;
-    libbpf_set_print(stay_silent);
-    struct off_cpu_bpf *program = off_cpu_bpf__open();
-    if (!program)
-        return -errno;
-    int result = configure(program, spec);
+    int result = load(spec, &program);
     if (result == 0)
-        result = start(program, fds);
+        result = off_cpu_bpf__attach(program);
+    if (result == 0)
+        result = pass(program, fds);
+    off_cpu_bpf__destroy(program);
+    return result;
+}
+
+int off_cpu_try(void) {
+    static const struct off_cpu_spec least = {
+        .slot_count = 64, .stack_bytes = OFF_CPU_MIN_STACK, .ring_bytes = 1u << 16};
+    struct off_cpu_bpf *program;
+    int result = load(&least, &program);
     off_cpu_bpf__destroy(program);
     return result;
 }

@@ -29,5 +29,8 @@ struct off_cpu_spec {
 /* Returns 0 with descriptors (close-on-exec), which the caller closes, or -errno: EINVAL for an
  * invalid spec, EPERM, ENOENT or EOPNOTSUPP where the kernel lacks BTF or a helper. */
 int off_cpu_load(const struct off_cpu_spec *spec, int fds[OFF_CPU_FDS]);
+/* Whether this kernel takes the program from this process: loads it and removes it again, without
+ * attaching it. Takes some milliseconds. 0 or -errno, as above. */
+int off_cpu_try(void);
 
 #endif

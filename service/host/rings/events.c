@@ -6,6 +6,8 @@
  * again. A process that starts threads all the time is taken as it is after a few attempts. */
 #include "service/host/rings/events.h"
 
+#include "service/host/refusal.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -46,8 +48,18 @@ static bool raise_descriptors(void) {
 
 static sonde_err say_refused(const struct rings_options *options, int error,
                              struct sonde_diag *diag) {
+    bool is_all = options->pid_count == 0 || options->has_kernel;
+    int level;
     sonde_err err;
-    if (options->pid_count == 0 || options->has_kernel)
+    if (refusal_is_paranoid(&level))
+        err =
+            sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                       is_all ? "perf is refused: kernel.perf_event_paranoid is %d, which asks "
+                                "for CAP_SYS_ADMIN: run sonded as root, or set it to 2"
+                              : "perf is refused, because kernel.perf_event_paranoid is %d: run as "
+                                "root, set it to 2, or start the program with `sonde run`",
+                       level);
+    else if (is_all)
         err = sonde_fail(diag, SONDE_PERMISSION_DENIED,
                          "perf refuses to sample all processes and the kernel: run sonded as root "
                          "or with CAP_PERFMON");

@@ -2,8 +2,6 @@
 #include "service/host/sampler/protocol.h"
 
 #include <errno.h>
-#include <linux/bpf.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 _Static_assert((int)OFF_CPU_FDS <= SAMPLER_MAX_FDS, "a reply has room");
@@ -20,17 +18,6 @@ static int load_off_cpu(const struct off_cpu_spec *spec, int *fds, uint32_t *fd_
     int error = off_cpu_load(spec, fds);
     *fd_count = error ? 0 : OFF_CPU_FDS;
     return error;
-}
-
-/* Like a program, a ring buffer needs CAP_BPF, and types of the kernel have to be known. */
-static int try_bpf(void) {
-    union bpf_attr attr = {.map_type = BPF_MAP_TYPE_RINGBUF,
-                           .max_entries = (uint32_t)sysconf(_SC_PAGESIZE)};
-    int fd = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr);
-    if (fd < 0)
-        return -errno;
-    close(fd);
-    return access("/sys/kernel/btf/vmlinux", F_OK) == 0 ? 0 : -ENOENT;
 }
 
 int sampler_work(const struct sampler_request *request, int fds[SAMPLER_MAX_FDS],
@@ -50,7 +37,7 @@ int sampler_work(const struct sampler_request *request, int fds[SAMPLER_MAX_FDS]
     case SAMPLER_OFF_CPU:
         return load_off_cpu(&request->off_cpu, fds, fd_count);
     case SAMPLER_TRY_BPF:
-        return try_bpf();
+        return off_cpu_try();
     default:
         return -EINVAL;
     }

@@ -106,9 +106,10 @@ static void explain_refusal(struct doctor *doctor, int os_error) {
                       "this kernel lacks perf events with sigtrap (Linux 5.13 or later has them)%s",
                       but);
     else if (paranoid > 2)
-        doctor_report(doctor, FINDING_FIX, "clock", "sysctl -w kernel.perf_event_paranoid=2",
-                      "perf_event_paranoid is %d, so the kernel refuses perf events%s", paranoid,
-                      but);
+        doctor_report(doctor, FINDING_FIX, "clock", "sudo sysctl kernel.perf_event_paranoid=2",
+                      "kernel.perf_event_paranoid is %d, so the kernel refuses perf events to "
+                      "users%s",
+                      paranoid, but);
     else
         doctor_report(doctor, FINDING_FIX, "clock",
                       "docker run --cap-add PERFMON ... (or use a seccomp profile that allows "

@@ -22,7 +22,7 @@ void doctor_check_rights(struct doctor *doctor, const Sonde__V1__Info *info) {
             continue;
         missing++;
         doctor_report(doctor, FINDING_NOTE, "rights", is_shown(info, i) ? NULL : right->command,
-                      "%.40s: %.80s; %.200s", right->name, right->reason, right->lost);
+                      "%.40s: %.160s; %.160s", right->name, right->reason, right->lost);
     }
     if (info->n_rights > 0 && missing == 0)
         doctor_report(doctor, FINDING_OK, "rights", NULL,

@@ -19,6 +19,9 @@ static const struct {
     bool is_low;
     const char *lost, *fix;
 } sysctls[] = {
+    {"/proc/sys/kernel/perf_event_paranoid", "kernel.perf_event_paranoid", 3, false,
+     "perf is for root alone; other users start what they profile with `sonde run`",
+     "sysctl -w kernel.perf_event_paranoid=2"},
     {"/proc/sys/kernel/kptr_restrict", "kernel.kptr_restrict", 2, false,
      "functions of the kernel have no names, not even for root",
      "sysctl -w kernel.kptr_restrict=1"},
@@ -51,7 +54,7 @@ void doctor_check_sysctls(struct doctor *doctor) {
                       sysctls[i].name, number, sysctls[i].lost);
     }
     if (!bad)
-        doctor_report(doctor, FINDING_OK, "sysctl", NULL, "the kernel's settings allow all of it");
+        doctor_report(doctor, FINDING_OK, "sysctl", NULL, "no setting of the kernel limits Sonde");
 }
 
 /* ---- Clocks ---- */

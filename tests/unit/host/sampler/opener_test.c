@@ -147,9 +147,13 @@ static int is_confined(const char *program) {
     if (scene_status(opener, "Seccomp:") != 2)
         return 3;
 #endif
-    /* stdin, stdout and stderr, and its socket: not that of sonded. */
-    if (count_descriptors(opener) != 4)
-        return 4;
+    /* stdin, stdout and stderr, and its socket: not that of sonded. It closes the event after it
+     * has sent it. */
+    for (int i = 0; count_descriptors(opener) != 4; i++) {
+        if (i == 1000)
+            return 4;
+        usleep(5000);
+    }
     sampler_destroy(sampler);
     return 0;
 }
