@@ -36,6 +36,13 @@ void limits_descriptors(int *open_now, int *most) {
         *open_now = *most / 2;
 }
 
+int limits_perf_paranoid(void) {
+    char text[16];
+    if (procfs_read_file("/proc/sys/kernel/perf_event_paranoid", text, sizeof text) <= 0)
+        return -2;
+    return (int)strtol(text, NULL, 10);
+}
+
 uint32_t limits_cpus(void) {
     uint64_t set[128];
     long bytes = raw_call3(SYS_sched_getaffinity, 0, sizeof set, (long)set);

@@ -14,6 +14,9 @@ bool limits_kernel_at_least(unsigned major, unsigned minor);
  * the soft limit RLIMIT_NOFILE, at most 1 << 20. */
 void limits_descriptors(int *open_now, int *most);
 
+/* kernel.perf_event_paranoid, at least -1; -2 if it cannot be read, as in a chroot. */
+int limits_perf_paranoid(void);
+
 /* CPUs that the calling thread may run on, at least 1. */
 uint32_t limits_cpus(void);
 

@@ -23,6 +23,7 @@
 #define MS            1000000ll
 #define CHECK_NS      (500 * MS) /* between two looks at threads, handlers and the reader */
 #define ACCOUNT_NS    (1000 * MS)
+#define SETTING_NS    (2000 * MS) /* between two looks at kernel.perf_event_paranoid */
 #define TABLES_NS     (3000 * MS)
 #define DRAIN_NS      (10000 * MS) /* then the rings keep what sonded has not read */
 #define STUCK_NS      (10000 * MS)
@@ -39,7 +40,8 @@ static struct {
     enum sample_clock wanted;
     struct clock_plan plan;
     int64_t deadline_ns; /* for tables, or for draining */
-    int64_t check_ns, account_ns;
+    int64_t check_ns, account_ns, setting_ns;
+    int paranoid; /* limits_perf_paranoid when the clock was chosen */
     int64_t process_start_ns;
     int64_t own_start_ns;   /* the control thread's CPU clock before the preparations */
     int64_t own_running_ns; /* and after them */
@@ -174,6 +176,8 @@ static void prepare(void) {
 
 /* Chooses a clock that can be armed, and installs its handler. 0 or an errno. */
 static int choose_clock(enum sample_clock wanted) {
+    capture.paranoid = limits_perf_paranoid();
+    capture.setting_ns = clock_now() + SETTING_NS;
     clock_choose(wanted, install_timer_signal(), &capture.plan);
     int error = capture.plan.clock == SAMPLE_CLOCK_NONE ? capture.plan.os_error : 0;
     if (!error && capture.plan.clock == SAMPLE_CLOCK_PERF)
@@ -308,6 +312,24 @@ static void check_handlers(void) {
     send_state(true, 0);
 }
 
+/* Perf may be allowed or refused from now on. Clocks that run already go on; threads with timers
+ * get a clock of perf if they may have one, and new threads get what is allowed. */
+static void check_setting(void) {
+    if (capture.wanted != SAMPLE_CLOCK_NONE || clock_now() < capture.setting_ns)
+        return;
+    capture.setting_ns = clock_now() + SETTING_NS;
+    bool was_perf = capture.plan.clock == SAMPLE_CLOCK_PERF;
+    if (limits_perf_paranoid() == capture.paranoid || choose_clock(SAMPLE_CLOCK_NONE) != 0)
+        return;
+    append_text(capture.plan.note, sizeof capture.plan.note,
+                "; kernel.perf_event_paranoid was changed during the capture");
+    if (was_perf && capture.plan.clock != SAMPLE_CLOCK_PERF)
+        threads_plan_new(&capture.plan);
+    else
+        threads_replan(&capture.plan);
+    send_state(true, 0);
+}
+
 /* Hangs up when sonded has not read anything for STUCK_NS although there are records. */
 static void check_reader(void) {
     uint64_t read = rings_read_bytes();
@@ -321,6 +343,7 @@ static void check_reader(void) {
 static void check(void) {
     threads_look();
     check_handlers();
+    check_setting();
     check_reader();
     module_map_collect(quiescence_reached());
     capture.check_ns = maps_watch_next(clock_now());

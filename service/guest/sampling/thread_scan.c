@@ -159,6 +159,13 @@ void threads_replan(const struct clock_plan *chosen) {
     sampled_threads_unlock(&mask);
 }
 
+void threads_plan_new(const struct clock_plan *chosen) {
+    uint64_t mask;
+    sampled_threads_lock(&mask);
+    plan = *chosen;
+    sampled_threads_unlock(&mask);
+}
+
 static enum ring_unseen_cause cause_of(const struct sampled_thread *thread) {
     if (thread->clock != SAMPLE_CLOCK_NONE && is_signal_blocked(thread))
         return RING_UNSEEN_BLOCKED;

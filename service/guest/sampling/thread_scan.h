@@ -18,6 +18,9 @@ void threads_open(const struct clock_plan *plan, uint64_t period_ns);
 void threads_change(uint64_t period_ns);
 /* Replaces all clocks by those of another plan. Control thread only. */
 void threads_replan(const struct clock_plan *plan);
+/* The same for threads that start from now on; the others keep their clocks. Control thread
+ * only. */
+void threads_plan_new(const struct clock_plan *plan);
 /* Stops sampling: disarms every clock, reports CPU time without samples, frees the entries.
  * Handlers may still be running: see handler_is_quiescent. Control thread only. */
 void threads_close(void);

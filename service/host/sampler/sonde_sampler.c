@@ -2,8 +2,8 @@
  *
  * sonde-sampler: holds the capabilities for sonded, which starts it with a socket as descriptor 3.
  *
- *     sonded ── requests ──▶ worker (forked for the first request, and again if one dies) ──▶ opener
- *                              ▲ waits for its end                        only if perf is refused
+ *     sonded ── requests ──▶ worker (forked for the first request, and again if one dies)
+ *                              ▲ waits for its end    └──▶ opener, if perf is refused
  *     sonded ◀── "it died" ── keeper
  *
  * The keeper reads nothing, so nothing kills it; because sonded has given up the capabilities, it

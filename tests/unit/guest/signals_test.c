@@ -5,8 +5,15 @@
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 /* E7. */
 TEST(foreign_handlers_keep_working) {
@@ -92,6 +99,44 @@ TEST(a_replaced_handler_is_noticed) {
     struct line done = scene_pump_line(&scene);
     CHECK_INT(done.a, <, 100); /* ticks before the guest noticed: none, if it was quick */
     CHECK_INT(scene.guest.sample_count, >, before + 10);
+    fake_stop(&scene.guest);
+    scene_end(&scene);
+}
+
+static void write_setting(const char *path, const char *text) {
+    FILE *file = fopen(path, "we");
+    CHECK(file && fputs(text, file) > 0);
+    CHECK_INT(fclose(file), ==, 0);
+}
+
+/* In this process's own mount namespace, /proc has another file in place of the setting. */
+static void cover_setting(char path[256]) {
+    temporary_template(path, 256);
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && close(fd) == 0);
+    write_setting(path, "2\n");
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount(path, "/proc/sys/kernel/perf_event_paranoid", NULL, MS_BIND, NULL) != 0)
+        check_skip("this machine lets no process change its mounts");
+}
+
+TEST(a_change_of_perf_event_paranoid_is_noticed_during_a_capture) {
+    struct scene scene;
+    char path[256];
+    if (getuid() != 0)
+        check_skip("only root can give a child other settings");
+    cover_setting(path);
+    scene_begin(&scene, "steady", 4000);
+    scene_capture(&scene, HZ(99), BEST);
+    char clock[sizeof scene.guest.state.clock];
+    memcpy(clock, scene.guest.state.clock, sizeof clock);
+    write_setting(path, "1\n");
+    while (!strstr(scene.guest.state.note, "kernel.perf_event_paranoid was changed"))
+        fake_pump_until(&scene.guest, &scene.guest.states, scene.guest.states + 1);
+    CHECK_STR(scene.guest.state.clock, clock); /* this kernel still allows the same */
+    size_t before = scene.guest.sample_count;
+    scene_pump_line(&scene);
+    CHECK_INT(scene.guest.sample_count, >, before);
     fake_stop(&scene.guest);
     scene_end(&scene);
 }
