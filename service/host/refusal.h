@@ -20,8 +20,8 @@ bool refusal_kernel_at_least(int major, int minor);
 /* Whether the kernel is locked down so far that not even root may read its memory. */
 bool refusal_is_locked_down(void);
 
-/* "Permission denied (capabilities: perfmon,bpf; Linux 6.1.0)". error: an errno. capabilities: those
- * of the process that asked, a bit each. */
+/* "Permission denied (capabilities: perfmon,bpf; Linux 6.1.0)". error: an errno. capabilities: of
+ * the process that asked, a bit each. */
 void refusal_text(int error, uint64_t capabilities, char text[REFUSAL_BYTES]);
 /* The same for the off-CPU program, which some kernels cannot have whoever asks; *is_final then. */
 void refusal_of_bpf(int error, uint64_t capabilities, bool *is_final, char text[REFUSAL_BYTES]);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #define ATTEMPTS      4
@@ -87,6 +88,11 @@ static sonde_err say(const struct rings_options *options, int error, struct sond
     case ENOMEM:
     case ENOSPC:
         return SONDE_OUT_OF_MEMORY;
+    case ENOSYS:
+        return sonde_fail(
+            diag, SONDE_NOT_AVAILABLE,
+            "this kernel was built without perf events (CONFIG_PERF_EVENTS); programs "
+            "started with `sonde run` can be profiled");
     default:
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "this kernel has no perf events that copy stacks: %s", strerror(error));
@@ -96,6 +102,17 @@ static sonde_err say(const struct rings_options *options, int error, struct sond
 static int create(const struct rings_options *options, const struct perf_event_spec *spec) {
     return options->create ? options->create(options->create_context, spec)
                            : perf_event_create(spec);
+}
+
+sonde_err events_check_kernel(struct sonde_diag *diag) {
+    struct utsname kernel;
+    if (refusal_kernel_at_least(5, 4) || uname(&kernel) != 0)
+        return SONDE_OK;
+    return sonde_fail(
+        diag, SONDE_NOT_AVAILABLE,
+        "sampling from outside needs Linux 5.4, this is Linux %.40s; programs started "
+        "with `sonde run` can be profiled",
+        kernel.release);
 }
 
 sonde_err events_open_one(const struct rings_options *options, const struct perf_event_spec *spec,

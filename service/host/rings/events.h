@@ -21,6 +21,8 @@ struct events {
     uint64_t shortest_ns; /* period that the kernel does not throttle */
 };
 
+/* SONDE_NOT_AVAILABLE: this kernel is older than 5.4. */
+SONDE_MUST_USE sonde_err events_check_kernel(struct sonde_diag *diag);
 /* Opens an event. TARGET_GONE: the thread has ended. *fd is -1 if the CPU is offline. */
 SONDE_MUST_USE sonde_err events_open_one(const struct rings_options *options,
                                          const struct perf_event_spec *spec, int *fd,

@@ -180,7 +180,9 @@ sonde_err rings_open(const struct rings_options *options, struct rings **result,
     struct rings *rings = calloc(1, sizeof *rings);
     if (!rings)
         return SONDE_OUT_OF_MEMORY;
-    sonde_err err = allocate(rings, options);
+    sonde_err err = events_check_kernel(diag);
+    if (!err)
+        err = allocate(rings, options);
     for (size_t i = 0; !err && i < rings->ring_count; i++)
         err = open_owner(rings, i, diag);
     if (!err)

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/personality.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -149,8 +150,6 @@ TEST(who_follows_the_advice_may_sample_all_processes) {
     in_child(setcap_grants, scene_program(0755, 0, false));
 }
 
-/* --- BPF -------------------------------------------------------------------------------------- */
-
 static int load_nothing(void *error, const struct off_cpu_spec *spec, int fds[OFF_CPU_FDS]) {
     return -*(int *)error;
 }
@@ -165,6 +164,46 @@ static bool off_cpu_says(int error, sonde_err expected, const char *part) {
                                             .max_threads = 64};
     return off_cpu_open(&options, &off_cpu, &diag) == expected && strstr(diag.text, part);
 }
+
+/* --- old kernels ------------------------------------------------------------------------------ */
+
+/* The kernel calls itself 2.6 to such a process. */
+static int on_an_old_kernel(const char *program) {
+    struct sonde_diag diag = {0};
+    if (personality(UNAME26) < 0)
+        return NO_MOUNT;
+    if (open_rings(getpid(), false, &diag) != SONDE_NOT_AVAILABLE)
+        return 1;
+    if (!strstr(diag.text, "needs Linux 5.4, this is Linux 2.6.") ||
+        !strstr(diag.text, "`sonde run`"))
+        return 2;
+    return off_cpu_says(EPERM, SONDE_NOT_AVAILABLE, "needs Linux 5.15; this is Linux 2.6.") ? 0 : 3;
+}
+
+TEST(a_kernel_before_5_4_is_refused_with_its_release) {
+    CHECK_INT(scene_in_child(false, on_an_old_kernel, NULL), ==, 0);
+}
+
+static int refuse_event(void *error, const struct perf_event_spec *spec) {
+    return -*(int *)error;
+}
+
+TEST(a_kernel_without_perf_events_is_named_as_such) {
+    pid_t self = getpid();
+    int error = ENOSYS;
+    struct rings *rings = NULL;
+    struct sonde_diag diag = {0};
+    const struct rings_options options = {.pids = &self,
+                                          .pid_count = 1,
+                                          .period_ns = 10000000,
+                                          .stack_bytes = HOST_MIN_STACK,
+                                          .create = refuse_event,
+                                          .create_context = &error};
+    CHECK_INT(rings_open(&options, &rings, &diag), ==, SONDE_NOT_AVAILABLE);
+    CHECK(strstr(diag.text, "CONFIG_PERF_EVENTS"));
+}
+
+/* --- BPF -------------------------------------------------------------------------------------- */
 
 TEST(a_refused_bpf_program_has_the_reason_of_the_kernel) {
     char text[REFUSAL_BYTES];
