@@ -75,7 +75,7 @@ void refusal_of_bpf(int error, uint64_t capabilities, bool *is_final, char text[
     else if (access(BTF, F_OK) != 0)
         snprintf(text, REFUSAL_BYTES, "needs a kernel with CONFIG_DEBUG_INFO_BTF (%s)", BTF);
     else if (refusal_is_locked_down())
-        snprintf(text, REFUSAL_BYTES, "the kernel is in lockdown (confidentiality)");
+        snprintf(text, REFUSAL_BYTES, "is refused: the kernel is in lockdown (confidentiality)");
     else {
         *is_final = false;
         refusal_text(error, capabilities, text);

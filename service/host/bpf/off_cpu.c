@@ -59,7 +59,7 @@ static sonde_err refuse(const struct off_cpu_options *options, int error, struct
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "cannot load the BPF program: %s",
                           strerror(error));
     refusal_of_bpf(error, options->capabilities, &is_final, text);
-    return sonde_fail(diag, SONDE_NOT_AVAILABLE, "BPF: %s", text);
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE, is_final ? "BPF %s" : "BPF: %s", text);
 }
 
 /* The inode of the first pid namespace, which the kernel fixes. */
