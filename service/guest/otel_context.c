@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/otel_context.h"
 
+#include "service/guest/libc.h"
 #include "service/guest/signal/handler_state.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ void otel_context_find(void) {
     const char *wanted = getenv("SONDE_OTEL_CONTEXT");
     if (!wanted || strcmp(wanted, "1") != 0)
         return;
-    uint64_t variable = (uint64_t)dlsym(RTLD_DEFAULT, "otel_thread_ctx_v1");
+    uint64_t variable = (uint64_t)libc_find("otel_thread_ctx_v1");
     uint64_t descriptor = handler_thread_descriptor();
     if (!variable || variable >= descriptor || descriptor - variable > MAX_DISTANCE)
         return;

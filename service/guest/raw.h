@@ -7,6 +7,8 @@
 #define SONDE_SERVICE_GUEST_RAW_H
 
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 static inline long raw_call(long number, long a, long b, long c, long d, long e) {
@@ -31,6 +33,16 @@ static inline long raw_call3(long number, long a, long b, long c) {
 
 static inline long raw_close(int fd) {
     return raw_call3(SYS_close, fd, 0, 0);
+}
+
+/* A name in the library would be bound to glibc 2.33 (libc.h). */
+static inline long raw_fstat(int fd, struct stat *status) {
+    return raw_call3(SYS_fstat, fd, (long)status, 0);
+}
+
+/* An empty memory file that can be sealed, or -errno. */
+static inline int raw_memfd(const char *name) {
+    return (int)raw_call3(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
 }
 
 static inline int raw_gettid(void) {

@@ -8,6 +8,7 @@
  * set. */
 #include "api/sonde.h"
 #include "service/guest/guest.h"
+#include "service/guest/libc.h"
 #include "service/guest/otel_context.h"
 #include "service/guest/process/append.h"
 #include "service/guest/process/capabilities.h"
@@ -56,16 +57,17 @@ static int make_thread(void) {
     pthread_attr_t attr;
     sigset_t all, old;
     int error = EINVAL;
-    if (pthread_attr_init(&attr) != 0)
+    const struct libc_functions *libc = libc_functions();
+    if (!libc || pthread_attr_init(&attr) != 0)
         return EAGAIN;
     atomic_store(&control_tid, 0);
     control_securebits = prctl(PR_GET_SECUREBITS);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    sigprocmask(SIG_SETMASK, &all, &old);
     for (size_t stack = GUEST_STACK; error == EINVAL && stack <= 64 * GUEST_STACK; stack *= 4)
-        if (pthread_attr_setstacksize(&attr, stack) == 0)
+        if (libc->pthread_attr_setstacksize(&attr, stack) == 0)
             error = guest_create_thread(&control, &attr, control_thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    sigprocmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     return error ? EAGAIN : 0;
 }
@@ -139,7 +141,7 @@ bool guest_suspend_control(void) {
     }
     atomic_store(&guest.suspending, true);
     handler_wake_control();
-    pthread_join(control, NULL);
+    libc_functions()->pthread_join(control, NULL);
     return true;
 }
 
@@ -358,7 +360,7 @@ void sonde_stop(void) {
     if (running) {
         atomic_store(&guest.stopping, true);
         handler_wake_control();
-        pthread_join(control, NULL);
+        libc_functions()->pthread_join(control, NULL);
         end_running();
     }
     pthread_mutex_unlock(&lock);

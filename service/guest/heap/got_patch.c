@@ -9,6 +9,7 @@
 #include "service/guest/heap/got_patch.h"
 
 #include "service/guest/heap/malloc_wrappers.h"
+#include "service/guest/libc.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -309,7 +310,9 @@ static int note_adds(struct dl_phdr_info *info, size_t size, void *context) {
 /* Waits for each dlopen that is under way at the call. */
 static void wait_for_loads(void) {
     Dl_info info;
-    (void)dladdr(malloc_wrappers, &info);
+    const struct libc_functions *libc = libc_functions();
+    if (libc)
+        (void)libc->dladdr(malloc_wrappers, &info);
 }
 
 static void patch_object(struct pass *pass, const struct dl_phdr_info *info) {

@@ -55,12 +55,14 @@ static int write_dump(int fd) {
 /* Returns a sealed memfd with the dump, or -1. */
 static int make_dump(sonde_guest_v1_HeapAnswer *answer) {
     struct stat file;
-    int fd = memfd_create("sonde-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (note_failure(answer, "memfd_create", fd < 0 ? errno : 0))
+    int fd = raw_memfd("sonde-heap");
+    if (note_failure(answer, "memfd_create", fd < 0 ? -fd : 0))
         return -1;
     int error = note_failure(answer, "prof.dump", write_dump(fd));
-    if (!error && (fcntl(fd, F_ADD_SEALS, SEALS) != 0 || fstat(fd, &file) != 0))
+    if (!error && fcntl(fd, F_ADD_SEALS, SEALS) != 0)
         error = note_failure(answer, "memfd", errno);
+    if (!error)
+        error = note_failure(answer, "memfd", (int)-raw_fstat(fd, &file));
     if (error) {
         raw_close(fd);
         return -1;
@@ -322,10 +324,10 @@ static bool copy_all(int from, int to, off_t bytes) {
  * cut it while sonded reads. */
 static int copy_to_memory(int from, off_t *bytes) {
     struct stat file;
-    if (fstat(from, &file) != 0 || file.st_size == 0 || file.st_size > GDUMP_MAX)
+    if (raw_fstat(from, &file) != 0 || file.st_size == 0 || file.st_size > GDUMP_MAX)
         return -1;
     *bytes = file.st_size;
-    int fd = memfd_create("sonde-gdump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = raw_memfd("sonde-gdump");
     if (fd < 0 || (copy_all(from, fd, *bytes) && fcntl(fd, F_ADD_SEALS, SEALS) == 0))
         return fd;
     raw_close(fd);

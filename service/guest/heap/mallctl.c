@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/mallctl.h"
 
+#include "service/guest/libc.h"
 #include "service/guest/maps/maps.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 
 typedef int mallctl_function(const char *name, void *old, size_t *old_bytes, void *value,
@@ -25,7 +25,7 @@ static bool is_code(uint64_t address) {
 bool mallctl_find(uint64_t address) {
     static const char *const names[] = {"mallctl", "je_mallctl", "_rjem_mallctl"};
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !control; i++) {
-        control = (mallctl_function *)dlsym(RTLD_DEFAULT, names[i]);
+        control = (mallctl_function *)libc_find(names[i]);
         symbol = control ? names[i] : "";
     }
     if (!control && address && is_code(address)) {

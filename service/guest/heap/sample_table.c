@@ -2,6 +2,7 @@
 #include "service/guest/heap/sample_table.h"
 
 #include "service/guest/process/fds.h"
+#include "service/guest/raw.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,9 +65,9 @@ static int make_index(void) {
 
 /* The seals fix the size and allow sonded only to read. */
 static int make_shared(void) {
-    int fd = memfd_create("sonde-allocs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = raw_memfd("sonde-allocs");
     if (fd < 0)
-        return errno;
+        return -fd;
     memory = fds_keep(fd);
     if (ftruncate(memory.fd, (off_t)ALLOC_BYTES) != 0)
         return errno;

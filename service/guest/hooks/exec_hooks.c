@@ -6,10 +6,10 @@
  * the other threads before it resets the handlers. posix_spawn, system and popen exec in a child
  * that has no clock, and do not call these functions. */
 #include "service/guest/hooks/hooks.h"
+#include "service/guest/libc.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/thread_scan.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -52,7 +52,7 @@ typedef int search_function(const char *file, char *const argv[], char *const en
 
 /* libc searches PATH. */
 HOOK int execvpe(const char *file, char *const argv[], char *const envp[]) {
-    search_function *search = (search_function *)dlsym(RTLD_NEXT, "execvpe");
+    search_function *search = (search_function *)libc_find_next("execvpe");
     if (!search) {
         errno = ENOSYS;
         return -1;

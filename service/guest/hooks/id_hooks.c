@@ -11,9 +11,9 @@
  * nothing. */
 #include "service/guest/guest.h"
 #include "service/guest/hooks/hooks.h"
+#include "service/guest/libc.h"
 #include "service/guest/raw.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <sys/types.h>
@@ -67,7 +67,7 @@ CHANGES(initgroups, (const char *user, gid_t group), user, group)
 HOOK int capset(pointer header, const pointer data);
 CHANGES(capset, (pointer header, const pointer data), header, data)
 
-#define FIND(name) real_##name = (__typeof__(real_##name))dlsym(RTLD_NEXT, #name)
+#define FIND(name) real_##name = (__typeof__(real_##name))libc_find_next(#name)
 
 __attribute__((constructor(101))) static void find_real(void) {
     FIND(setuid);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/guest.h"
 #include "service/guest/hooks/hooks.h"
+#include "service/guest/libc.h"
 #include "service/guest/signal/handler_state.h"
-
-#include <dlfcn.h>
 
 static int (*real_dlclose)(void *);
 
 __attribute__((constructor(101))) static void find_real(void) {
-    real_dlclose = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+    real_dlclose = (int (*)(void *))libc_find_next("dlclose");
 }
 
 HOOK int dlclose(void *library) {

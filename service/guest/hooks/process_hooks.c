@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/guest.h"
 #include "service/guest/hooks/hooks.h"
+#include "service/guest/libc.h"
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ extern pid_t __fork(void);
 static int (*real_daemon)(int, int);
 
 __attribute__((constructor(101))) static void find_real(void) {
-    real_daemon = (int (*)(int, int))dlsym(RTLD_NEXT, "daemon");
+    real_daemon = (int (*)(int, int))libc_find_next("daemon");
 }
 
 HOOK pid_t fork(void) {

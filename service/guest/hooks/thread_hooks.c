@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/guest.h"
 #include "service/guest/hooks/hooks.h"
+#include "service/guest/libc.h"
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/thread_scan.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static _Atomic bool has_end_key;
  * sampled, too. */
 static void on_thread_end(void *value) {
     static char again;
-    if (value != &again && pthread_setspecific(end_key, &again) == 0)
+    if (value != &again && libc_functions()->pthread_setspecific(end_key, &again) == 0)
         return;
     threads_leave();
     if (atomic_load_explicit(&chroot_entered, memory_order_relaxed))
@@ -60,8 +60,10 @@ static void on_thread_end(void *value) {
 }
 
 __attribute__((constructor(101))) static void find_real(void) {
-    real_create = (create_function *)dlsym(RTLD_NEXT, "pthread_create");
-    if (!atomic_load(&has_end_key) && pthread_key_create(&end_key, on_thread_end) == 0)
+    const struct libc_functions *libc = libc_functions(); /* loads libpthread if it is missing */
+    real_create = (create_function *)libc_find_next("pthread_create");
+    if (libc && !atomic_load(&has_end_key) &&
+        libc->pthread_key_create(&end_key, on_thread_end) == 0)
         atomic_store(&has_end_key, true);
 }
 
@@ -86,7 +88,7 @@ static __attribute__((noinline)) void *sonde_thread(void *packed) {
     if (atomic_load_explicit(&chroot_entered, memory_order_relaxed))
         chroot_add_thread((uint32_t)raw_gettid());
     threads_enter(own_stack(created.stack), &here);
-    pthread_setspecific(end_key, &end_key);
+    libc_functions()->pthread_setspecific(end_key, &end_key);
     void *result = created.start(created.argument);
     __asm__ volatile(""); /* prevents a tail call, which would remove the frame */
     return result;
@@ -95,21 +97,22 @@ static __attribute__((noinline)) void *sonde_thread(void *packed) {
 /* What is known of the new thread's stack before it exists. The size leaves out the guard. */
 static struct walk_stack stack_asked(const pthread_attr_t *attr) {
     static _Atomic size_t default_bytes;
+    const struct libc_functions *libc = libc_functions();
     void *low = NULL;
     size_t bytes = 0, guard = 0;
     if (attr) {
-        if (pthread_attr_getstack(attr, &low, &bytes) == 0 && low && bytes)
+        if (libc->pthread_attr_getstack(attr, &low, &bytes) == 0 && low && bytes)
             return (struct walk_stack){(uint64_t)low, (uint64_t)low + bytes};
-        if (pthread_attr_getstacksize(attr, &bytes) != 0 ||
-            pthread_attr_getguardsize(attr, &guard) != 0)
+        if (libc->pthread_attr_getstacksize(attr, &bytes) != 0 ||
+            libc->pthread_attr_getguardsize(attr, &guard) != 0)
             return (struct walk_stack){0, 0};
         return (struct walk_stack){bytes > guard ? bytes - guard : 0, 0};
     }
-    if (!atomic_load(&default_bytes)) {
+    if (!atomic_load(&default_bytes) && libc->pthread_getattr_default_np) {
         pthread_attr_t defaults;
-        if (pthread_getattr_default_np(&defaults) == 0) {
-            pthread_attr_getstacksize(&defaults, &bytes);
-            pthread_attr_getguardsize(&defaults, &guard);
+        if (libc->pthread_getattr_default_np(&defaults) == 0) {
+            libc->pthread_attr_getstacksize(&defaults, &bytes);
+            libc->pthread_attr_getguardsize(&defaults, &guard);
             pthread_attr_destroy(&defaults);
             atomic_store(&default_bytes, bytes > guard ? bytes - guard : 0);
         }

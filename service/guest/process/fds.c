@@ -64,7 +64,7 @@ static struct fds_file describe(int fd) {
     struct fds_file file = {.fd = fd};
     struct stat status;
     char path[40] = "/proc/self/fd/";
-    if (fstat(fd, &status) != 0)
+    if (raw_fstat(fd, &status) != 0)
         return FDS_NONE;
     file.device = status.st_dev;
     file.inode = status.st_ino;

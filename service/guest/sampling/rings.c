@@ -2,6 +2,7 @@
 #include "service/guest/sampling/rings.h"
 
 #include "service/guest/process/fds.h"
+#include "service/guest/raw.h"
 #include "service/guest/signal/push.h"
 
 #include <errno.h>
@@ -37,9 +38,9 @@ static size_t total_bytes(uint32_t count, uint64_t bytes) {
 
 /* Sealed against shrinking, which would turn the other side's loads into SIGBUS. */
 static int make_memory(size_t total) {
-    int fd = memfd_create("sonde-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = raw_memfd("sonde-rings");
     if (fd < 0)
-        return errno;
+        return -fd;
     memory = fds_keep(fd);
     if (ftruncate(memory.fd, (off_t)total) != 0 ||
         fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)

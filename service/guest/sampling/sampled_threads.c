@@ -38,7 +38,7 @@ int sampled_threads_open(void) {
         return ENOMEM;
     }
     uint32_t secret = 0;
-    if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
+    if (raw_call3(SYS_getrandom, (long)&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
         secret = (uint32_t)handler_clock_ns(CLOCK_MONOTONIC);
     handler_state.secret = (secret & 0xffffff) | 1;
     handler_state.thread_by_tid = by_tid;
