@@ -29,7 +29,7 @@ check() { # check WHAT FOUND: FOUND is empty if all is well
 }
 
 for library in service/guest/libsonde.so service/guest/libsonde.so.0; do
-    check "$library refers to names of libc" "$(objdump -T "$library" | grep -q 'GLIBC_2.*malloc' || echo 'none found')"
+    check "$library refers to names of libc" "$(grep -q 'GLIBC_2.*malloc' <<<"$(objdump -T "$library")" || echo 'none found')"
     check "$library binds to nothing newer than glibc $newest (service/guest/libc.h says what to do)" "$(too_new "$library")"
     dynamic=$(readelf --dynamic --wide "$library")
     check "$library has no packed relocations, which need glibc 2.36" "$(grep -w RELR <<<"$dynamic")"
@@ -39,6 +39,6 @@ done
 # The test itself: it must see a name that is too new.
 printf '#include <dlfcn.h>\nvoid *find(void);\nvoid *find(void) { return dlsym(0, "x"); }\n' |
     gcc -x c - -shared -fPIC -D_GNU_SOURCE -o "$TEST_TMPDIR/new.so"
-check "a library with dlsym of glibc 2.34 is found out" "$(too_new "$TEST_TMPDIR/new.so" | grep -q '^dlsym needs GLIBC_2.34$' || echo "it is not")"
+check "a library with dlsym of glibc 2.34 is found out" "$(grep -q '^dlsym needs GLIBC_2.34$' <<<"$(too_new "$TEST_TMPDIR/new.so")" || echo "it is not")"
 
 [ "$failures" -eq 0 ]
