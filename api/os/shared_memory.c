@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -35,4 +36,9 @@ bool shared_memory_is_sealed(int fd, int seals, uint64_t min_bytes, uint64_t max
 bool shared_memory_is_whole(int fd, uint64_t bytes) {
     off_t hole = lseek(fd, 0, SEEK_HOLE);
     return hole >= 0 && (uint64_t)hole >= bytes;
+}
+
+const void *shared_memory_map(int fd, uint64_t bytes) {
+    void *place = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    return place == MAP_FAILED ? NULL : place;
 }

@@ -249,7 +249,7 @@ void tables_open_mapping(struct engine *engine, const struct process_identity *p
 /* Worker: returns the unwind table of a module, and compiles it if it is not cached. The caller
  * closes *memfd. SONDE_NOT_AVAILABLE: the module has no unwind information. */
 SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_module *module,
-                                    int *memfd, size_t *bytes);
+                                    int *memfd, size_t *bytes, struct sonde_diag *diag);
 /* The size of the vdso, which starts with this header. */
 size_t tables_vdso_bytes(const Elf64_Ehdr *header);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/backtraces/backtraces_request.h"
 #include "service/engine/find_target.h"
+#include "service/engine/report/table_problems.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,6 +97,13 @@ static sonde_err walk_on_tracer(struct backtraces *all) {
     return SONDE_OK;
 }
 
+static void describe_tables(const struct backtraces_code *code, char *text, size_t size) {
+    struct table_problems problems = {0};
+    for (uint32_t i = 0; i < code->generation->count; i++)
+        table_problems_add(&problems, code->generation->mappings[i]);
+    table_problems_describe(&problems, text, size);
+}
+
 static const char *note_of(struct backtraces *all) {
     char text[320] = "";
     if (all->other_tracer)
@@ -111,6 +119,8 @@ static const char *note_of(struct backtraces *all) {
     else if (all->left_out)
         snprintf(text, sizeof text, "%u more threads are not shown: raise max_threads",
                  all->left_out);
+    else
+        describe_tables(&all->code, text, sizeof text);
     return text[0] ? sonde_arena_dup(&all->arena, text, strlen(text)) : "";
 }
 

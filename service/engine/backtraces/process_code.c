@@ -5,6 +5,9 @@
 #include "service/engine/backtraces/backtraces_request.h"
 #include "service/engine/symbolize.h"
 
+#include "api/os/shared_memory.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -66,12 +69,15 @@ static void open_region(struct backtraces_code *code, struct backtraces_region *
     region->is_open = true;
     tables_open_mapping(code->engine, code->process, region->mapping);
     const struct symbol_module *module = mapping_module(region->mapping);
-    if (!module || !region->mapping->has_bias ||
-        tables_get(code->engine, module, &memfd, &region->bytes) != SONDE_OK)
+    if (!module || !region->mapping->has_bias)
         return;
-    void *image = mmap(NULL, region->bytes, PROT_READ, MAP_SHARED, memfd, 0);
-    region->image = image == MAP_FAILED ? NULL : image;
-    close(memfd);
+    struct sonde_diag diag = {0};
+    sonde_err err = tables_get(code->engine, module, &memfd, &region->bytes, &diag);
+    if (!err && !(region->image = shared_memory_map(memfd, region->bytes)))
+        err = sonde_fail_os(&diag, errno, "cannot map an unwind table");
+    mapping_set_problem(region->mapping, err, &diag);
+    if (memfd >= 0)
+        close(memfd);
 }
 
 static bool find(void *context, uint64_t pc, struct unwind_code *found) {

@@ -6,6 +6,8 @@
  * on. */
 #include "service/engine/capture/jobs.h"
 
+#include "service/engine/report/table_problems.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +188,31 @@ static void fill_metadata(const struct cpu_capture *capture, uint64_t now_ns,
     fill_drops(capture, metadata);
 }
 
+static void describe_tables(const struct report_input *report, char *text, size_t size) {
+    struct table_problems problems = {0};
+    for (size_t i = 0; i < report->part_count && problems.count == 0; i++) {
+        const struct stacks *stacks = report->parts[i].stacks;
+        for (uint32_t mapping = 1; mapping < stacks->mappings.count; mapping++)
+            table_problems_add(&problems, stacks_mapping(stacks, mapping));
+    }
+    table_problems_describe(&problems, text, size);
+}
+
+/* How the profile was sampled, and what makes it less than it should be. */
+static void join_notes(const struct cpu_capture *capture, struct report_input *report) {
+    char tables[224];
+    describe_tables(report, tables, sizeof tables);
+    const char *const notes[] = {capture->source_note, capture->base.target->info.clock_note,
+                                 tables};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        if (!notes[i][0] || used >= sizeof report->clock_note)
+            continue;
+        used += (size_t)snprintf(report->clock_note + used, sizeof report->clock_note - used,
+                                 "%s%s", used ? "; " : "", notes[i]);
+    }
+}
+
 static void take_window(struct cpu_capture *capture, struct report_input *report) {
     struct window *window = &capture->window;
     const struct engine_target *info = &capture->base.target->info;
@@ -208,9 +235,7 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
     memcpy(report->clock, info->clock, sizeof report->clock);
-    const char *note = capture->source_note;
-    snprintf(report->clock_note, sizeof report->clock_note, "%s%s%s", note,
-             note[0] && info->clock_note[0] ? "; " : "", info->clock_note);
+    join_notes(capture, report);
 }
 
 /* The mean rate is that of the whole capture so far. */

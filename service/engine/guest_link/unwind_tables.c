@@ -53,20 +53,19 @@ size_t tables_vdso_bytes(const Elf64_Ehdr *header) {
 }
 
 sonde_err tables_get(struct engine *engine, const struct symbol_module *module, int *memfd,
-                     size_t *bytes) {
+                     size_t *bytes, struct sonde_diag *diag) {
     const char *identity = symbol_module_file_identity(module);
-    struct sonde_diag diag = {0};
     if (symbol_module_kind(module) == SYMBOL_MODULE_VDSO) {
         const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
         if (!header)
             return SONDE_NOT_AVAILABLE;
         return unwind_cache_get_memory(engine->unwind, identity[0] ? identity : "vdso", header,
-                                       tables_vdso_bytes(header), &diag, memfd, bytes);
+                                       tables_vdso_bytes(header), diag, memfd, bytes);
     }
     int fd = symbol_module_fd(module);
     if (fd < 0 || !identity[0])
         return SONDE_NOT_AVAILABLE;
-    return unwind_cache_get(engine->unwind, identity, fd, &diag, memfd, bytes);
+    return unwind_cache_get(engine->unwind, identity, fd, diag, memfd, bytes);
 }
 
 static void open_and_compile(struct job *base) {
@@ -78,8 +77,11 @@ static void open_and_compile(struct job *base) {
     const struct symbol_module *module = mapping_module(job->mapping);
     if (!module || !job->mapping->has_bias)
         return;
-    if (tables_get(engine, module, &job->memfd, &job->bytes) != SONDE_OK)
+    struct sonde_diag diag = {0};
+    sonde_err err = tables_get(engine, module, &job->memfd, &job->bytes, &diag);
+    if (err)
         job->memfd = -1; /* without a table, the guest follows frame pointers */
+    mapping_set_problem(job->mapping, err, &diag);
 }
 
 static void send_table(struct target *target, uint64_t generation, struct table_job *job) {

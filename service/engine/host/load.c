@@ -55,14 +55,13 @@ static void finish(struct load_job *job) {
 
 /* --- tables ----------------------------------------------------------------------------------- */
 
-static void load_vdso(struct host *host, const char *identity, const struct unwind_view **view) {
-    struct sonde_diag diag = {0};
+static sonde_err load_vdso(struct host *host, const char *identity, struct sonde_diag *diag,
+                           const struct unwind_view **view) {
     const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
-    sonde_err err = header ? unwind_views_get_memory(host->views, identity[0] ? identity : "vdso",
-                                                     header, tables_vdso_bytes(header), &diag, view)
-                           : SONDE_NOT_AVAILABLE;
-    if (err)
-        *view = NULL; /* frames without a table are left by frame pointer */
+    if (!header)
+        return SONDE_NOT_AVAILABLE;
+    return unwind_views_get_memory(host->views, identity[0] ? identity : "vdso", header,
+                                   tables_vdso_bytes(header), diag, view);
 }
 
 static void load_view(struct engine *engine, struct mapping *mapping) {
@@ -73,13 +72,14 @@ static void load_view(struct engine *engine, struct mapping *mapping) {
         return;
     const char *identity = symbol_module_file_identity(module);
     int fd = symbol_module_fd(module);
+    sonde_err err = SONDE_NOT_AVAILABLE;
     if (symbol_module_kind(module) == SYMBOL_MODULE_VDSO)
-        load_vdso(engine->host, identity, &view);
-    else if (fd >= 0 && identity[0] &&
-             unwind_views_get(engine->host->views, identity, fd, &diag, &view) != SONDE_OK)
-        view = NULL;
+        err = load_vdso(engine->host, identity, &diag, &view);
+    else if (fd >= 0 && identity[0])
+        err = unwind_views_get(engine->host->views, identity, fd, &diag, &view);
+    mapping_set_problem(mapping, err, &diag);
     mapping->views = engine->host->views;
-    mapping->view = view;
+    mapping->view = err ? NULL : view; /* frames without a table are left by frame pointer */
 }
 
 static void perform_table(struct job *base) {

@@ -41,7 +41,21 @@ void mapping_release(struct mapping *mapping) {
     if (mapping->view)
         unwind_views_release(mapping->views, mapping->view);
     free(mapping->program);
+    free(mapping->problem);
     free(mapping);
+}
+
+void mapping_set_problem(struct mapping *mapping, sonde_err err, const struct sonde_diag *diag) {
+    if (!err || err == SONDE_NOT_AVAILABLE || err == SONDE_INVALID_ARGUMENT)
+        return;
+    char *none = NULL, *text = strdup(sonde_diag_text(diag, err));
+    if (!atomic_compare_exchange_strong_explicit(&mapping->problem, &none, text,
+                                                 memory_order_acq_rel, memory_order_acquire))
+        free(text);
+}
+
+const char *mapping_problem(const struct mapping *mapping) {
+    return atomic_load_explicit(&mapping->problem, memory_order_acquire);
 }
 
 struct symbol_module *mapping_module(const struct mapping *mapping) {

@@ -40,7 +40,8 @@ struct mapping {
      * other threads read it when is_opened is set. */
     const struct unwind_view *view;
     struct unwind_views *views; /* what it is released to */
-    _Atomic bool has_names;     /* the module's symbol table is loaded, or there is none */
+    _Atomic(char *) problem; /* why its unwind table could not be loaded; NULL = nothing failed */
+    _Atomic bool has_names;  /* the module's symbol table is loaded, or there is none */
 
     /* Engine thread only. */
     bool is_opening;        /* a worker is opening the file */
@@ -66,6 +67,11 @@ enum symbol_module_kind mapping_kind(const struct mapping *mapping);
 const char *mapping_shown_path(const struct mapping *mapping);
 /* The base name of the program as users know it; NULL if that is the file's own. */
 const char *mapping_program_name(const struct mapping *mapping);
+/* Keeps the reason why the mapping's unwind table could not be loaded. SONDE_OK, and files that have
+ * no such table (SONDE_NOT_AVAILABLE, SONDE_INVALID_ARGUMENT), are not a problem. Any thread. */
+void mapping_set_problem(struct mapping *mapping, sonde_err err, const struct sonde_diag *diag);
+/* NULL = none. */
+const char *mapping_problem(const struct mapping *mapping);
 /* The mapping as service/symbol takes it; borrows the path. */
 struct symbol_mapping mapping_as_symbol(const struct mapping *mapping);
 

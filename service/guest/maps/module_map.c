@@ -116,14 +116,14 @@ static uint32_t map_image(int fd, uint64_t bytes, int *error) {
     uint32_t number = image_bytes + bytes <= MODULE_MAP_BYTES ? free_image() : 0;
     if (!number)
         return 0;
-    void *place = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (place == MAP_FAILED) {
+    const void *place = shared_memory_map(fd, bytes);
+    if (!place) {
         *error = errno;
         return 0;
     }
-    madvise(place, bytes, MADV_DONTFORK);
+    madvise((void *)place, bytes, MADV_DONTFORK);
     if (unwind_table_check(place, bytes) != SONDE_OK) {
-        munmap(place, bytes);
+        munmap((void *)place, bytes);
         *error = EINVAL;
         return 0;
     }

@@ -46,12 +46,23 @@ static struct {
     int64_t own_start_ns;   /* the control thread's CPU clock before the preparations */
     int64_t own_running_ns; /* and after them */
     struct handler_cost handlers_before;
+    uint32_t tables_lost, tables_reported; /* unwind tables that could not be loaded */
+    int tables_error;                      /* the last reason, an errno */
     uint64_t read_bytes;
     int64_t read_ns; /* when sonded last read something */
 } capture;
 
 static int64_t clock_now(void) {
     return handler_clock_ns(CLOCK_MONOTONIC);
+}
+
+static void note_lost_tables(char *note, size_t size) {
+    if (capture.tables_lost == 0)
+        return;
+    append_text(note, size, *note ? "; " : "");
+    append_number(note, size, capture.tables_lost);
+    append_text(note, size, " unwind tables could not be loaded, so callers are missing: ");
+    append_errno(note, size, capture.tables_error);
 }
 
 static void send_state(bool running, int os_error) {
@@ -65,6 +76,7 @@ static void send_state(bool running, int os_error) {
     state->os_error = os_error;
     append_text(state->clock, sizeof state->clock, running ? clock_name(capture.plan.clock) : "");
     append_text(state->note, sizeof state->note, capture.plan.note);
+    note_lost_tables(state->note, sizeof state->note);
     if (capture.plan.clock == SAMPLE_CLOCK_PERF)
         threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_TIMER,
                      " threads by timer (RLIMIT_NOFILE)");
@@ -156,6 +168,7 @@ static int prepare_memory(void) {
 }
 
 static void prepare(void) {
+    capture.tables_lost = capture.tables_reported = 0;
     capture.plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE};
     capture.own_start_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int error = prepare_memory();
@@ -281,9 +294,15 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
     }
 }
 
+/* A table of an older map (ESTALE, ENOENT) is not needed any more. Without any other one, stacks
+ * that end in its module lack their callers. */
 void capture_on_table(const sonde_guest_v1_Table *table, int fd) {
-    if (module_map_add_table(table->generation, table->start, table->bias, table->bytes, fd) != 0)
-        return; /* the module has no table then; stacks that end there are counted */
+    int error =
+        module_map_add_table(table->generation, table->start, table->bias, table->bytes, fd);
+    if (error && error != ESTALE && error != ENOENT) {
+        capture.tables_lost++;
+        capture.tables_error = error;
+    }
 }
 
 void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
@@ -294,6 +313,9 @@ void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
     map_updates_publish();
     if (capture.stage == PREPARING)
         start_clocks();
+    else if (capture.stage == RUNNING && capture.tables_lost > capture.tables_reported)
+        send_state(true, 0);
+    capture.tables_reported = capture.tables_lost;
 }
 
 /* The program has installed a SIGTRAP handler without libc's sigaction. It would receive our ticks,

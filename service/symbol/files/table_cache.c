@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/files/table_cache.h"
 
+#include "api/os/shared_memory.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -115,10 +117,10 @@ sonde_err symbol_image_map(int fd, struct symbol_image *image) {
     struct stat info;
     if (fstat(fd, &info) != 0 || info.st_size <= 0)
         return SONDE_CORRUPT;
-    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    if (bytes == MAP_FAILED)
+    const void *bytes = shared_memory_map(fd, (uint64_t)info.st_size);
+    if (!bytes)
         return SONDE_OUT_OF_MEMORY;
-    *image = (struct symbol_image){bytes, (size_t)info.st_size, true};
+    *image = (struct symbol_image){(void *)bytes, (size_t)info.st_size, true};
     return SONDE_OK;
 }
 

@@ -4,6 +4,7 @@
  * map the same one, the second unmaps its own. */
 #include "service/unwind/table/table_view.h"
 
+#include "api/os/shared_memory.h"
 #include "service/locks.h"
 
 #include <errno.h>
@@ -78,10 +79,10 @@ static sonde_err map_table(const char *identity, int memfd, size_t bytes, struct
                            struct entry **entry) {
     sonde_err err = SONDE_OK;
     struct entry *made = calloc(1, sizeof *made);
-    void *image = made ? mmap(NULL, bytes, PROT_READ, MAP_SHARED, memfd, 0) : MAP_FAILED;
+    const void *image = made ? shared_memory_map(memfd, bytes) : NULL;
     if (!made)
         err = SONDE_OUT_OF_MEMORY;
-    else if (image == MAP_FAILED)
+    else if (!image)
         err = sonde_fail_os(diag, errno, "cannot map an unwind table");
     close(memfd);
     if (err) {

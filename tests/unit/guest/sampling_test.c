@@ -221,3 +221,16 @@ TEST(time_with_a_blocked_signal_is_reported) {
     CHECK_INT(unseen, >, used.a / 2);
     scene_end(&scene);
 }
+
+/* A profile of leaves must not look like a program without callers. */
+TEST(tables_that_cannot_be_loaded_are_counted_in_the_note_with_their_error) {
+    struct scene scene;
+    scene_begin(&scene, "steady", 300);
+    scene.guest.has_bad_tables = true;
+    scene_capture(&scene, HZ(99), BEST);
+    CHECK(strstr(scene.guest.state.note,
+                 " unwind tables could not be loaded, so callers are missing: EINVAL"));
+    scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    scene_end(&scene);
+}

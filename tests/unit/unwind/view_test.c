@@ -2,9 +2,12 @@
 #include "service/unwind/table/table.h"
 #include "service/unwind/table/table_view.h"
 #include "tests/unit/check.h"
+#include "tests/unit/old_kernel.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LIBC "/lib/x86_64-linux-gnu/libc.so.6"
@@ -118,4 +121,50 @@ TEST(threads_that_get_and_release_one_view_leave_none) {
     CHECK_INT(unwind_views_bytes(views), ==, 0);
     CHECK_INT(builds(), ==, 1);
     end();
+}
+
+static int in_child(int (*run)(void)) {
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(run());
+    CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+    CHECK(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        check_skip("the kernel accepts no seccomp filter");
+    return WEXITSTATUS(status);
+}
+
+static int get_as_before_6_7(void) {
+    const struct unwind_view *view;
+    begin();
+    if (!old_kernel_refuse_shared_maps())
+        return 77;
+    return get("ld", LD, &view) == SONDE_OK ? 0 : 1;
+}
+
+TEST(a_view_is_mapped_where_the_kernel_refuses_shared_mappings_of_sealed_memory) {
+    CHECK_INT(in_child(get_as_before_6_7), ==, 0);
+}
+
+/* Room for a table in a memfd, but not for its mapping. */
+static int get_without_room(void) {
+    const struct unwind_view *view;
+    struct sonde_diag diag = {0};
+    begin();
+    if (get("libc", LIBC, &view) != SONDE_OK)
+        return 1;
+    unwind_views_release(views, view);
+    const struct rlimit none = {4096, 4096};
+    int fd = open(LIBC, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || setrlimit(RLIMIT_AS, &none) != 0)
+        return 2;
+    sonde_err err = unwind_views_get(views, "libc", fd, &diag, &view);
+    return err == SONDE_IO && diag.os_error == ENOMEM && strstr(diag.text, "cannot map an unwind")
+               ? 0
+               : 3;
+}
+
+TEST(a_table_that_cannot_be_mapped_is_an_error_with_its_reason) {
+    CHECK_INT(in_child(get_without_room), ==, 0);
 }

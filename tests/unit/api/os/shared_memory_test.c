@@ -2,11 +2,13 @@
 #include "api/os/shared_memory.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/old_kernel.h"
 #include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
@@ -87,4 +89,31 @@ TEST(memory_is_whole_if_every_page_was_written) {
     CHECK_INT(fallocate(fd, FALLOC_FL_KEEP_SIZE, 2 * PAGE, 8 * PAGE), ==, 0);
     CHECK(!shared_memory_is_whole(fd, PAGE));
     close(fd);
+}
+
+static int map_as_before_6_7(void) {
+    int fd = memory(PAGE, 1, SEALS | F_SEAL_WRITE);
+    if (!old_kernel_refuse_shared_maps())
+        return 77;
+    if (mmap(NULL, PAGE, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED || errno != EPERM)
+        return 1;
+    const char *mapped = shared_memory_map(fd, PAGE);
+    return mapped && mapped[0] == 'x' ? 0 : 2;
+}
+
+TEST(sealed_memory_is_mapped_where_the_kernel_refuses_shared_mappings_of_it) {
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(map_as_before_6_7());
+    CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+    CHECK(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        check_skip("the kernel accepts no seccomp filter");
+    CHECK_INT(WEXITSTATUS(status), ==, 0);
+}
+
+TEST(memory_that_cannot_be_mapped_leaves_the_reason) {
+    CHECK(shared_memory_map(-1, PAGE) == NULL);
+    CHECK_INT(errno, ==, EBADF);
 }

@@ -3,6 +3,7 @@
 
 #include "tests/unit/check.h"
 #include "tests/unit/guest/fake_tables.h"
+#include "tests/unit/old_kernel.h"
 #include "tests/unit/temporary.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct maps read_maps(void) {
@@ -144,6 +146,30 @@ TEST(a_table_in_an_ordinary_file_or_a_pipe_is_refused) {
     CHECK_INT(module_map_add_table(1, module->start, bias, bytes, fd), ==, 0);
     CHECK_INT(module_map_images(), ==, 1);
     close(ends[1]);
+    module_map_clear();
+    maps_finish(&maps);
+}
+
+static int add_as_before_6_7(const struct maps_module *module) {
+    uint64_t bias, bytes;
+    int fd = own_table(module, &bias, &bytes);
+    if (!old_kernel_refuse_shared_maps())
+        return 77;
+    return module_map_add_table(1, module->start, bias, bytes, fd);
+}
+
+TEST(a_table_is_mapped_where_the_kernel_refuses_shared_mappings_of_sealed_memory) {
+    struct maps maps = read_maps();
+    int status;
+    CHECK_INT(module_map_set_modules(&maps, 1), ==, 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(add_as_before_6_7(module_of(&maps, (uint64_t)read_maps)));
+    CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+    CHECK(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77)
+        check_skip("the kernel accepts no seccomp filter");
+    CHECK_INT(WEXITSTATUS(status), ==, 0);
     module_map_clear();
     maps_finish(&maps);
 }
