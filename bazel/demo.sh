@@ -56,6 +56,7 @@ if [ -n "$pictures" ]; then
 elif [ -n "$http" ]; then
     run+=(--http "$http")
 fi
+touch "$work/out" "$work/err" # the loop below may read them before the new process has opened them
 "${run[@]}" -- "${demo[@]}" >"$work/out" 2>"$work/err" &
 server=$!
 page=
