@@ -196,9 +196,7 @@ static const char rust[] = "use std::hint::black_box;\n"
 
 TEST(each_closure_of_rust_has_a_name_of_its_own) {
     char program[256];
-    snprintf(program, sizeof program, "%s",
-             fixture_line("home=$(getent passwd $(id -u) | cut -d: -f6); "
-                          "for r in rustc $home/.cargo/bin/rustc; do command -v $r; done"));
+    snprintf(program, sizeof program, "%s", fixture_line("command -v rustc"));
     if (program[0] != '/')
         check_skip("rustc is not installed");
     fixture_write("lambdas.rs", rust);
@@ -208,7 +206,7 @@ TEST(each_closure_of_rust_has_a_name_of_its_own) {
             {8, "lambdas::m::run::{closure#1}::{closure#0}", ""},
             {13, "lambdas::m::run::{closure#2}::{closure#0}", ""},
         };
-        if (fixture_run("HOME=$(getent passwd $(id -u) | cut -d: -f6) %s -g -Copt-level=%d "
+        if (fixture_run("%s -g -Copt-level=%d "
                         "lambdas.rs -o lambdas",
                         program, level) != 0)
             check_skip("rustc does not compile here");
