@@ -7,15 +7,17 @@
 
 #define MAX_SYMBOLS      ((size_t)FUNCTIONS_MAX * sizeof(Elf64_Sym))
 #define MAX_SWITCH_BYTES 1024u
+#define ENTRY_BYTES      64u
 
-static bool is_wanted(const struct elf_file *file) {
+/* The address at which the kernel starts the file; 0: the file has none, or an interpreter. */
+static uint64_t entry_of(const struct elf_file *file) {
     Elf64_Ehdr header;
-    if (!elf_read(&file->input, 0, &header, sizeof header) || header.e_entry == 0)
-        return false;
+    if (!elf_read(&file->input, 0, &header, sizeof header))
+        return 0;
     for (uint32_t i = 0; i < file->segment_count; i++)
         if (file->segments[i].p_type == PT_INTERP)
-            return false;
-    return true;
+            return 0;
+    return header.e_entry;
 }
 
 static bool is_in_code(const struct elf_file *file, uint64_t vaddr) {
@@ -59,27 +61,45 @@ static void sort(struct functions *functions) {
     functions->count = kept;
 }
 
+static void add_symbols(struct functions *functions, const struct sonde_buf *symbols) {
+    const Elf64_Sym *all = (const Elf64_Sym *)symbols->data;
+    for (size_t i = 0; i < symbols->len / sizeof *all; i++)
+        add(functions, &all[i]);
+}
+
+/* The start of ld.so has neither unwind information nor a symbol. */
+static void add_entry(struct functions *functions, uint64_t vaddr) {
+    uint64_t at = vaddr - functions->origin;
+    if (at >= UNWIND_MAX_TEXT || !is_in_code(functions->file, vaddr))
+        return;
+    functions->entry = (uint32_t)at;
+    functions->items[functions->count++] =
+        (struct function){functions->entry, functions->entry + ENTRY_BYTES};
+}
+
 sonde_err functions_collect(struct functions *functions, const struct elf_file *file,
                             uint64_t origin) {
     struct sonde_buf symbols = {0};
-    *functions = (struct functions){
-        .file = file, .origin = origin, .is_go = elf_section(file, ".gopclntab") != NULL};
+    uint64_t entry = entry_of(file);
+    *functions = (struct functions){.file = file,
+                                    .origin = origin,
+                                    .entry = FUNCTIONS_NO_ENTRY,
+                                    .is_go = elf_section(file, ".gopclntab") != NULL};
     const Elf64_Shdr *section = elf_section_of_type(file, SHT_SYMTAB);
     if (!section)
         section = elf_section_of_type(file, SHT_DYNSYM);
-    if (!section || functions->is_go || !is_wanted(file))
+    if (functions->is_go || entry == 0)
         return SONDE_OK;
-    if (elf_append(file, section->sh_offset, section->sh_size, MAX_SYMBOLS, &symbols) != SONDE_OK) {
-        sonde_buf_finish(&symbols);
-        return SONDE_OK; /* broken or too large: without these rows */
+    if (section &&
+        elf_append(file, section->sh_offset, section->sh_size, MAX_SYMBOLS, &symbols) != SONDE_OK)
+        symbols.len = 0; /* broken or too large: without these rows */
+    functions->items = calloc(symbols.len / sizeof(Elf64_Sym) + 2, sizeof *functions->items);
+    if (functions->items) {
+        add_symbols(functions, &symbols);
+        add_entry(functions, entry);
+        sort(functions);
     }
-    size_t count = symbols.len / sizeof(Elf64_Sym);
-    functions->items = calloc(count + 1, sizeof *functions->items);
-    const Elf64_Sym *all = (const Elf64_Sym *)symbols.data;
-    for (size_t i = 0; functions->items && i < count; i++)
-        add(functions, &all[i]);
     sonde_buf_finish(&symbols);
-    sort(functions);
     return functions->items ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
@@ -107,6 +127,13 @@ static void analyse(const struct functions *functions, uint32_t start, uint32_t 
     if (code)
         unwind_analysis_run(code, size, start, rows);
     free(code);
+}
+
+/* Where the kernel starts a program, there is no caller. */
+static void add_root(struct unwind_rows *rows, uint32_t start, uint32_t end) {
+    static const struct unwind_rule root = {.cfa = UNWIND_CFA_END};
+    unwind_rows_add(rows, start, &root);
+    unwind_rows_gap(rows, end);
 }
 
 /* Such functions are short, because they are written in assembler. */
@@ -138,6 +165,9 @@ void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_row
         end = end < to ? end : to;
         if (end == UINT32_MAX) /* the last one, of unknown size */
             end = function->start + 256;
-        analyse(functions, function->start, end, rows);
+        if (function->start == functions->entry)
+            add_root(rows, function->start, end);
+        else
+            analyse(functions, function->start, end, rows);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The functions of a file that may lack unwind information, by its symbol table, and their rows by
- * analysis. Only programs without an interpreter are looked at: static ones, and the C library
+ * analysis; and the code at which the kernel starts the file, which is the root of stacks. Only programs without an interpreter are looked at: static ones, and the C library
  * musl, which is its own interpreter. Elsewhere code without unwind information has frame pointers
  * (V8, Go). One thread. */
 #ifndef SONDE_SERVICE_UNWIND_CODE_FUNCTIONS_H
@@ -12,11 +12,13 @@
 
 #include <stdbool.h>
 
-#define FUNCTIONS_MAX (1u << 20)
+#define FUNCTIONS_MAX      (1u << 20)
+#define FUNCTIONS_NO_ENTRY UINT32_MAX
 
 struct functions {
     const struct elf_file *file;
     uint64_t origin; /* vaddr of pc 0 */
+    uint32_t entry;  /* the pc at which the kernel starts it, or FUNCTIONS_NO_ENTRY */
     bool is_go;
     struct function {
         uint32_t start, end; /* end == start: unknown */

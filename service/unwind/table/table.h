@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define UNWIND_MAGIC     0x31626154646e6f53ull /* "SondTab1" */
-#define UNWIND_VERSION   4u
+#define UNWIND_VERSION   5u
 #define UNWIND_PAGE      256u
 #define UNWIND_MAX_TEXT  (1u << 30) /* bytes of address space one table may span */
 #define UNWIND_MAX_RULES 65535u

@@ -96,11 +96,18 @@ static bool rule_equals(const struct unwind_rule *rule, Dwarf_Frame *frame) {
     return rule->cfa_register == number && rule->cfa_offset == offset && saved_equals(rule, frame);
 }
 
+static uint64_t entry; /* of the file that is compared */
+
+/* The kernel starts a file there, so no function has called it, which only the ELF header says. */
+static bool is_entry(uint64_t vaddr, const struct unwind_rule *rule) {
+    return rule->cfa == UNWIND_CFA_END && vaddr - entry < 64;
+}
+
 static bool pc_equals(const struct sonde_buf *table, Dwarf_CFI *cfi, uint64_t vaddr) {
     const struct unwind_rule *rule = modules_rule(table, vaddr);
     Dwarf_Frame *frame;
     if (dwarf_cfi_addrframe(cfi, vaddr, &frame) != 0)
-        return rule->cfa == UNWIND_CFA_NONE;
+        return rule->cfa == UNWIND_CFA_NONE || is_entry(vaddr, rule);
     bool equal = rule_equals(rule, frame);
     free(frame);
     return equal;
@@ -123,6 +130,7 @@ static void oracle_init(struct oracle *oracle, const char *path, bool debug_fram
         oracle->debug = dwarf_getcfi(oracle->dwarf);
     }
     CHECK(oracle->eh != NULL && (!debug_frame || oracle->debug != NULL));
+    entry = elf64_getehdr(oracle->elf)->e_entry;
 }
 
 static void oracle_finish(struct oracle *oracle) {
@@ -165,6 +173,18 @@ static void compare_with_libdw(const char *path, uint64_t step, bool debug_frame
 
 TEST(libc_is_read_as_libdw_reads_it) {
     compare_with_libdw("/lib/x86_64-linux-gnu/libc.so.6", 1, false);
+}
+
+TEST(the_entry_of_the_dynamic_linker_is_the_root_of_stacks) {
+    struct sonde_buf table = {0};
+    Elf64_Ehdr header;
+    int fd = open("/lib64/ld-linux-x86-64.so.2", O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0 && read(fd, &header, sizeof header) == sizeof header);
+    CHECK_INT(unwind_table_build(fd, &table, NULL), ==, SONDE_OK);
+    CHECK_INT(modules_rule(&table, header.e_entry)->cfa, ==, UNWIND_CFA_END);
+    CHECK_INT(modules_rule(&table, header.e_entry + 8)->cfa, ==, UNWIND_CFA_END);
+    sonde_buf_finish(&table);
+    close(fd);
 }
 
 TEST(the_dynamic_linker_is_read_as_libdw_reads_it) {
