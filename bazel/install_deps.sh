@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the Debian 12 packages that Sonde's build needs and that are missing; with --tests also those of the tests.
+# With --kernels it also gets what emulated machines need (tests/kernels): qemu, busybox, and kernels of Debian, which are not installed.
 # demo.sh and test.sh run this script. Building the packages (bazel/packaging) takes what --tests installs.
 set -euo pipefail
 
@@ -51,10 +52,47 @@ install_node_modules() {
         echo "npm could not install packages for tests: node_test, firefox_test and speedscope_test will be skipped" >&2
 }
 
+kernel_packages=(busybox-static cpio curl debootstrap qemu-system-x86)
+
+# Puts the newest kernel of a suite into the cache, from the same mirror as the other packages. Nothing of it is installed.
+get_kernel() {
+    local suite=$1 to=$2/$1 work mirror options package kernel
+    ls "$to"/vmlinuz* >/dev/null 2>&1 && return
+    work=$(mktemp -d)
+    mirror=$(apt-get indextargets --format '$(SITE)' | grep -v security | sed -n 1p)
+    mkdir -p "$work/lists/partial" "$to"
+    echo "deb $mirror $suite main" >"$work/list"
+    options=(-qq -o "Dir::Etc::sourcelist=$work/list" -o Dir::Etc::sourceparts=- -o "Dir::State::lists=$work/lists" -o APT::Sandbox::User=root)
+    # This machine's own suite is in its lists already.
+    [ "$(. /etc/os-release && echo "${VERSION_CODENAME:-}")" != "$suite" ] || options=(-qq)
+    if (
+        cd "$work" && apt-get "${options[@]}" update &&
+            package=$(apt-cache "${options[@]}" depends linux-image-amd64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | sed -n 1p) &&
+            for package in "$package" "${package/image/binary}"; do
+                apt-get "${options[@]}" download "$package" 2>/dev/null || continue
+                dpkg-deb -x "$package"_*.deb files
+            done
+        kernel=$(find files -name 'vmlinuz*' -type f | sed -n 1p) && [ -n "$kernel" ] && cp "$kernel" "$to/vmlinuz.new" && mv "$to/vmlinuz.new" "$to/vmlinuz"
+    ) >&2; then :; else
+        echo "could not get the kernel of $suite; tests that boot it are skipped" >&2
+    fi
+    rm -rf "$work"
+}
+
+install_kernels() { # install_kernels SUITE...
+    local folder=${SONDE_KERNELS:-${XDG_CACHE_HOME:-$HOME/.cache}/sonde/kernels} suite
+    for suite in "$@"; do get_kernel "$suite" "$folder"; done
+}
+
 wanted=("${build_packages[@]}")
-[ "${1:-}" = --tests ] && wanted+=("${test_packages[@]}")
+[ "${1:-}" = --tests ] && wanted+=("${test_packages[@]}" "${kernel_packages[@]}")
+[ "${1:-}" = --kernels ] && wanted+=("${kernel_packages[@]}")
 mapfile -t packages < <(missing "${wanted[@]}")
 install_packages "${packages[@]}"
-if [ "${1:-}" = --tests ]; then
+case "${1:-}" in
+--tests)
     install_node_modules
-fi
+    install_kernels bookworm
+    ;;
+--kernels) install_kernels bullseye bookworm trixie ;;
+esac

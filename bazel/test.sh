@@ -10,6 +10,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 bazel/install_deps.sh --tests || { echo "could not install the packages above"; exit 1; }
+export SONDE_KERNELS="${SONDE_KERNELS:-${XDG_CACHE_HOME:-$HOME/.cache}/sonde/kernels}"
 export SONDE_NODE_MODULES="${SONDE_NODE_MODULES:-${XDG_CACHE_HOME:-$HOME/.cache}/sonde/node/node_modules}"
 
 runs=$(mktemp -d) begin=$(mktemp)
