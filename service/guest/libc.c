@@ -15,17 +15,22 @@
 
 typedef void *symbol_search(void *library, const char *name);
 
-extern symbol_search any_dlsym __attribute__((weak));
+extern symbol_search any_dlsym LIBC_WEAK;
 __asm__(".symver any_dlsym, dlsym@"); /* without a version */
 
-extern void *__libc_dlopen_mode(const char *name, int mode) __attribute__((weak));
-extern symbol_search __libc_dlsym __attribute__((weak));
+extern void *__libc_dlopen_mode(const char *name, int mode) LIBC_WEAK;
+extern symbol_search __libc_dlsym LIBC_WEAK;
+extern const char *gnu_get_libc_version(void) LIBC_WEAK;
 
 static _Atomic(symbol_search *) search;
 static void *loaded[2]; /* libpthread and libdl, if they were out of reach */
 static struct libc_functions functions;
 static bool has_all;
 static _Atomic bool is_prepared;
+
+bool libc_is_glibc(void) {
+    return gnu_get_libc_version != NULL;
+}
 
 /* The library stays loaded, as if the program needed it. */
 static void *load(const char *name) {

@@ -60,6 +60,26 @@ def test_h12_h16_musl_and_static_programs_are_sampled_from_outside():
                 process.terminate()
 
 
+def test_h16_a_musl_program_starts_with_the_guest_preloaded_by_hand():
+    """As in a container that sets LD_PRELOAD for everything. The replaced functions are musl's own."""
+    text = ("#include <pthread.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <sys/wait.h>\n#include <unistd.h>\n"
+            "static volatile int signals;\nstatic void on_signal(int number) { signals++; }\n"
+            "static void *body(void *argument) { return argument; }\n"
+            "int main(void) {\n    int ends[2], status;\n    void *result = NULL;\n    pthread_t thread;\n"
+            "    struct sigaction action = {.sa_handler = on_signal};\n"
+            "    if (sigaction(SIGUSR1, &action, NULL) || signal(SIGUSR2, on_signal) == SIG_ERR) return 10;\n"
+            "    raise(SIGUSR1);\n    raise(SIGUSR2);\n    if (signals != 2) return 11;\n"
+            "    if (pthread_create(&thread, NULL, body, &thread) || pthread_join(thread, &result) || result != &thread) return 12;\n"
+            "    if (pipe(ends) || close(ends[0]) || close(ends[0]) != -1) return 13;\n"
+            "    pid_t child = fork();\n    if (child == 0) { execl(\"/bin/true\", \"true\", (char *)NULL); _exit(1); }\n"
+            "    if (waitpid(child, &status, 0) != child || status) return 14;\n"
+            "    if (setuid(getuid()) || system(\"exit 0\")) return 15;\n    puts(\"ran\");\n    return 3;\n}\n")
+    path = compile_c("preloaded", compiler="musl-gcc", text=text)
+    library = os.path.join(stack.PREFIX, "lib/libsonde.so")
+    done = subprocess.run([path], env={**os.environ, "LD_PRELOAD": library}, capture_output=True, text=True, timeout=60, check=False)
+    check.equal((done.returncode, done.stdout, done.stderr), (3, "ran\n", ""))
+
+
 def test_h16_a_musl_child_of_a_server_runs_unchanged():
     path = compile_c("musl", compiler="musl-gcc")
     check.equal(run("sh", "-c", f"{path}; echo $?"), (0, "ran\n3\n", ""))

@@ -69,10 +69,14 @@ stop() { # stop PID: a process of ours
     wait "$1" 2>/dev/null
 }
 
+guest_file() { # prints the path of the guest
+    find "$prefix/lib" -name 'libsonde.so*' -type f -print -quit
+}
+
 make_userland() { # make_userland SUITE [MIRROR]: a bare Debian, or Ubuntu, with a compiler
     local root=$work/$1
     debootstrap --variant=minbase --include=gcc,libc6-dev "$1" "$root" ${2:+"$2"} >"$work/$1.log" 2>&1 || return 1
-    cp "$(find "$prefix/lib" -name 'libsonde.so*' -type f | head -n 1)" "$root/usr/lib/libsonde.so" || return 1
+    cp "$(guest_file)" "$root/usr/lib/libsonde.so" || return 1
     cp "$here/userland.c" "$root/"
     mkdir "$root/shared"
     mount --bind "$work" "$root/shared"
@@ -172,6 +176,9 @@ echo 'int main(void) { return 7; }' >"$work/seven.c"
 gcc -static -o "$work/static" "$work/seven.c" && check_run static "$work/static" 'no heap profiles and labels'
 if command -v musl-gcc >/dev/null; then
     musl-gcc -o "$work/musl" "$work/seven.c" && check_run musl "$work/musl" 'no heap profiles and labels'
+    LD_PRELOAD=$(guest_file) "$work/musl" 2>"$work/musl.err"
+    [ $? = 7 ]
+    report "musl: a program with the guest preloaded by hand starts" $? "$(cat "$work/musl.err")"
 else
     echo "SKIP musl: install musl-tools"
 fi
