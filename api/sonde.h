@@ -29,7 +29,8 @@ struct sonde_start_options {
 /* Starts the guest. options may be NULL; its strings are copied. Returns 0 or an errno: EALREADY if
  * the guest is running already, in which case the options are ignored (under `sonde run` and
  * LD_PRELOAD, whoever starts the program decides); EAGAIN if no thread or descriptor is available;
- * EINVAL if options->size is too small. Any thread; not async-signal-safe. */
+ * EINVAL if options->size is too small; ENOSYS if the C library is not glibc. Any thread; not
+ * async-signal-safe. */
 SONDE_API int sonde_start(const struct sonde_start_options *options);
 
 /* Ends captures, restores signal handlers, closes the connection and joins the guest's thread. Any

@@ -84,6 +84,17 @@ static void limit_user(struct request_context *context, enum http_trust trust) {
     (void)http_request_uid(context->request, &context->uid);
 }
 
+/* Somebody on this machine who is not let in, or whom the kernel does not name. */
+static void refuse_local(struct request_context *context) {
+    char refusal[256], text[320];
+    http_request_uid_refusal(context->request, refusal, sizeof refusal);
+    snprintf(text, sizeof text, "%s, or send a token (Authorization: Bearer ...)", refusal);
+    reply_status(context->request, context->family, 401, "UNAUTHENTICATED",
+                 refusal[0] ? text
+                            : "this gateway serves its own user and root: send a token "
+                              "(Authorization: Bearer ...), or start it with --loopback everybody");
+}
+
 static bool check_access(struct request_context *context) {
     enum http_trust trust = http_request_trust(context->request);
     limit_user(context, trust);
@@ -93,9 +104,7 @@ static bool check_access(struct request_context *context) {
         reply_status(context->request, context->family, 403, "PERMISSION_DENIED",
                      "certificate role error");
     else if (is_local(trust))
-        reply_status(context->request, context->family, 401, "UNAUTHENTICATED",
-                     "this gateway serves its own user and root: send a token (Authorization: "
-                     "Bearer ...), or start it with --loopback everybody");
+        refuse_local(context);
     else
         reply_error(context->request, context->family, SONDE_UNAUTHENTICATED, NULL);
     return false;

@@ -1,110 +1,153 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/os/socket_peer.h"
 
+#include "api/os/net/tcp_table.h"
+
 #include <arpa/inet.h>
+#include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #define ANSWER_MS 1000
 
-/* An address in the form of a request: IPv4 has one word, IPv6 four. */
-struct end {
-    uint8_t family;
-    __be16 port;
-    __be32 address[4];
+struct request {
+    struct nlmsghdr header;
+    struct inet_diag_req_v2 body;
 };
 
-/* An IPv4 connection of an IPv6 socket is found by its IPv4 addresses. */
-static bool read_end(const struct sockaddr *address, struct end *end) {
-    *end = (struct end){.family = AF_INET};
+struct answer {
+    struct nlmsghdr header;
+    union {
+        struct inet_diag_msg socket;
+        int error; /* of NLMSG_ERROR and NLMSG_DONE; 0 or a negative errno */
+    };
+    char more[4096]; /* attributes */
+};
+
+static bool read_end(const struct sockaddr *address, struct sonde_tcp_end *end) {
+    uint32_t words[4];
     if (address->sa_family == AF_INET) {
         const struct sockaddr_in *v4 = (const void *)address;
-        end->port = v4->sin_port;
-        end->address[0] = v4->sin_addr.s_addr;
+        *end = sonde_tcp_end(&v4->sin_addr.s_addr, 1, ntohs(v4->sin_port));
         return true;
     }
     const struct sockaddr_in6 *v6 = (const void *)address;
     if (address->sa_family != AF_INET6)
         return false;
-    end->port = v6->sin6_port;
-    if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-        memcpy(end->address, &v6->sin6_addr.s6_addr[12], 4);
-        return true;
-    }
-    end->family = AF_INET6;
-    memcpy(end->address, &v6->sin6_addr, sizeof end->address);
+    memcpy(words, &v6->sin6_addr, sizeof words);
+    *end = sonde_tcp_end(words, 4, ntohs(v6->sin6_port));
     return true;
 }
 
-static bool ask(int netlink, const struct end *socket_end, const struct end *other) {
-    struct {
-        struct nlmsghdr header;
-        struct inet_diag_req_v2 body;
-    } request = {
-        .header = {.nlmsg_len = sizeof request,
+/* ---- NETLINK_SOCK_DIAG ---- */
+
+static struct request new_request(const struct sonde_tcp_end *end, int flags) {
+    return (struct request){
+        .header = {.nlmsg_len = sizeof(struct request),
                    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
-                   .nlmsg_flags = NLM_F_REQUEST},
-        .body = {.sdiag_family = socket_end->family,
-                 .sdiag_protocol = IPPROTO_TCP,
-                 .idiag_states = UINT32_MAX,
-                 .id = {.idiag_sport = socket_end->port,
-                        .idiag_dport = other->port,
-                        .idiag_cookie = {INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE}}},
+                   .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags)},
+        .body = {.sdiag_family = end->is_v6 ? AF_INET6 : AF_INET, .sdiag_protocol = IPPROTO_TCP},
     };
-    memcpy(request.body.id.idiag_src, socket_end->address, sizeof socket_end->address);
-    memcpy(request.body.id.idiag_dst, other->address, sizeof other->address);
-    return send(netlink, &request, sizeof request, 0) == (ssize_t)sizeof request;
 }
 
-/* Where no connection has these addresses the kernel may answer with a listening socket. A socket
- * that is still connecting may belong to a later connection with the same addresses. */
-static bool is_connected(const struct inet_diag_msg *found, const struct end *other) {
-    return found->id.idiag_dport == other->port && found->idiag_inode != 0 &&
-           (found->idiag_state == TCP_ESTABLISHED || found->idiag_state == TCP_FIN_WAIT1 ||
-            found->idiag_state == TCP_FIN_WAIT2 || found->idiag_state == TCP_CLOSE_WAIT ||
-            found->idiag_state == TCP_CLOSING || found->idiag_state == TCP_LAST_ACK);
-}
-
-static bool read_answer(int netlink, const struct end *other, uid_t *uid) {
-    struct {
-        struct nlmsghdr header;
-        struct inet_diag_msg body;
-        char more[4096]; /* attributes */
-    } answer;
+/* Returns 0 or an errno. An answer that says that there was an error is an answer. */
+static int exchange(int netlink, const struct request *request, struct answer *answer) {
     struct timeval patience = {.tv_sec = ANSWER_MS / 1000};
     setsockopt(netlink, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    ssize_t got = recv(netlink, &answer, sizeof answer, 0);
-    if (got < (ssize_t)(sizeof answer.header + sizeof answer.body) ||
-        answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY || !is_connected(&answer.body, other))
-        return false;
-    *uid = answer.body.idiag_uid;
-    return true;
+    if (send(netlink, request, sizeof *request, 0) != (ssize_t)sizeof *request)
+        return errno;
+    ssize_t got = recv(netlink, answer, sizeof *answer, 0);
+    size_t needed = sizeof answer->header;
+    if (got >= (ssize_t)needed && answer->header.nlmsg_type == SOCK_DIAG_BY_FAMILY)
+        needed += sizeof answer->socket;
+    else
+        needed += sizeof answer->error;
+    return got < 0 ? errno : got < (ssize_t)needed ? EPROTO : 0;
 }
 
-/* The user of the connected socket whose own address is `socket_end`. */
-static bool look_up(const struct end *socket_end, const struct end *other, uid_t *uid) {
+/* Asks for the sockets in none of the states: an empty list, or an error without tcp_diag. */
+static bool has_module(int netlink, const struct sonde_tcp_end *end) {
+    struct request request = new_request(end, NLM_F_DUMP);
+    struct answer answer;
+    return exchange(netlink, &request, &answer) == 0 && answer.header.nlmsg_type == NLMSG_DONE &&
+           answer.error == 0;
+}
+
+static int ask(int netlink, const struct sonde_tcp_end *end, const struct sonde_tcp_end *other,
+               struct answer *answer) {
+    struct request request = new_request(end, 0);
+    struct inet_diag_sockid *id = &request.body.id;
+    request.body.idiag_states = UINT32_MAX;
+    id->idiag_sport = htons(end->port);
+    id->idiag_dport = htons(other->port);
+    id->idiag_cookie[0] = id->idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+    memcpy(id->idiag_src, end->address, sizeof end->address);
+    memcpy(id->idiag_dst, other->address, sizeof other->address);
+    return exchange(netlink, &request, answer);
+}
+
+/* The kernel says ENOENT if there is no such socket, and also if there is no module. Where no
+ * connection has these addresses it may answer with a listening socket. */
+static int find_by_diag(int netlink, const struct sonde_tcp_end *end,
+                        const struct sonde_tcp_end *other, bool *found, uid_t *uid) {
+    struct answer answer;
+    int error = ask(netlink, end, other, &answer);
+    if (error)
+        return error;
+    if (answer.header.nlmsg_type == NLMSG_ERROR && answer.error == -ENOENT)
+        return has_module(netlink, end) ? 0 : ENOENT;
+    if (answer.header.nlmsg_type != SOCK_DIAG_BY_FAMILY)
+        return answer.header.nlmsg_type == NLMSG_ERROR && answer.error < 0 ? -answer.error : EPROTO;
+    *found = answer.socket.id.idiag_dport == htons(other->port) &&
+             tcp_table_is_peer(answer.socket.idiag_state, answer.socket.idiag_inode);
+    if (*found)
+        *uid = answer.socket.idiag_uid;
+    return 0;
+}
+
+static int ask_diag(const struct sonde_tcp_end *end, const struct sonde_tcp_end *other, bool *found,
+                    uid_t *uid) {
     int netlink = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
     if (netlink < 0)
-        return false;
-    bool found = ask(netlink, socket_end, other) && read_answer(netlink, other, uid);
+        return errno;
+    int error = find_by_diag(netlink, end, other, found, uid);
     close(netlink);
+    return error;
+}
+
+/* ---- Either way ---- */
+
+/* The user of the connected socket whose own address is `end`. */
+static bool look_up(const struct sonde_tcp_end *end, const struct sonde_tcp_end *other, uid_t *uid,
+                    struct socket_peer_refusal *refusal) {
+    bool found = false;
+    int diag_error = ask_diag(end, other, &found, uid);
+    if (diag_error == 0)
+        return found;
+    int table_error = tcp_table_find(end, other, &found, uid);
+    if (table_error)
+        *refusal = (struct socket_peer_refusal){diag_error, table_error};
     return found;
 }
 
 /* Our own end is looked up after the peer's. If it is still connected then, no later connection
  * with the same addresses existed when the peer was looked up. */
-bool socket_peer_uid_at(const struct sockaddr *own, const struct sockaddr *peer, uid_t *uid) {
-    struct end own_end, peer_end;
-    uid_t own_uid;
-    return read_end(own, &own_end) && read_end(peer, &peer_end) &&
-           own_end.family == peer_end.family && look_up(&peer_end, &own_end, uid) &&
-           look_up(&own_end, &peer_end, &own_uid);
+bool socket_peer_uid_at(const struct sockaddr *own, const struct sockaddr *peer, uid_t *uid,
+                        struct socket_peer_refusal *refusal) {
+    struct sonde_tcp_end own_end, peer_end;
+    uid_t peer_uid, own_uid;
+    if (!read_end(own, &own_end) || !read_end(peer, &peer_end) || own_end.is_v6 != peer_end.is_v6 ||
+        !look_up(&peer_end, &own_end, &peer_uid, refusal) ||
+        !look_up(&own_end, &peer_end, &own_uid, refusal))
+        return false;
+    *uid = peer_uid;
+    return true;
 }
 
 static bool unix_peer_uid(int fd, uid_t *uid) {
@@ -117,7 +160,7 @@ static bool unix_peer_uid(int fd, uid_t *uid) {
     return true;
 }
 
-bool socket_peer_uid(int fd, uid_t *uid) {
+bool socket_peer_uid(int fd, uid_t *uid, struct socket_peer_refusal *refusal) {
     struct sockaddr_storage own = {0}, peer = {0};
     socklen_t own_len = sizeof own, peer_len = sizeof peer;
     if (getsockname(fd, (void *)&own, &own_len) != 0 ||
@@ -125,5 +168,14 @@ bool socket_peer_uid(int fd, uid_t *uid) {
         return false;
     if (own.ss_family == AF_UNIX)
         return unix_peer_uid(fd, uid);
-    return socket_peer_uid_at((void *)&own, (void *)&peer, uid);
+    return socket_peer_uid_at((void *)&own, (void *)&peer, uid, refusal);
+}
+
+void socket_peer_explain(const struct socket_peer_refusal *refusal, char *text, size_t size) {
+    text[0] = 0;
+    if (refusal->diag_error || refusal->table_error)
+        snprintf(text, size,
+                 "the kernel does not say who is calling (sock_diag: %s, /proc/net/tcp: %s): load "
+                 "the module tcp_diag",
+                 strerror(refusal->diag_error), strerror(refusal->table_error));
 }

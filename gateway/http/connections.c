@@ -8,8 +8,6 @@
  * none of its requests is running, also before its first request has arrived. */
 #include "gateway/http/http_server.h"
 
-#include "api/os/socket_peer.h"
-
 #include <arpa/inet.h>
 #include <sys/socket.h>
 
@@ -35,7 +33,8 @@ static void note_peer(struct connection *connection, h2o_socket_t *sock) {
         snprintf(connection->peer, sizeof connection->peer, "%s",
                  connection->listener->is_unix ? "unix" : "unknown");
     if (connection->listener->local)
-        connection->has_uid = socket_peer_uid(h2o_socket_get_fd(sock), &connection->uid);
+        connection->has_uid =
+            socket_peer_uid(h2o_socket_get_fd(sock), &connection->uid, &connection->refusal);
 }
 
 static bool is_same_peer(const struct connection *a, const struct connection *b) {

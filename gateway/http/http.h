@@ -89,6 +89,9 @@ enum http_trust http_request_trust(const struct http_request *request);
 /* The local user at the other end of a loopback or unix connection. False if the connection comes
  * from elsewhere, or if the client closed it before the kernel was asked. */
 bool http_request_uid(const struct http_request *request, uid_t *uid);
+/* Writes why the kernel does not say who that is, and what to do; "" if it has answered. 256 bytes
+ * are enough. */
+void http_request_uid_refusal(const struct http_request *request, char *text, size_t size);
 /* The common name of the client's certificate, otherwise its first DNS name, cut to size; ""
  * without a certificate. May have any bytes but NUL. */
 void http_request_certificate(const struct http_request *request, char *text, size_t size);

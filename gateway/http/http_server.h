@@ -5,6 +5,7 @@
 #define SONDE_GATEWAY_HTTP_HTTP_SERVER_H
 
 #include "api/gzip.h"
+#include "api/os/socket_peer.h"
 #include "api/os/tls_files.h"
 #include "gateway/http/http.h"
 
@@ -30,8 +31,9 @@ struct connection {
     h2o_socket_t *sock;
     enum http_trust trust;
     bool has_uid;
-    uid_t uid;             /* the local user at the other end; unix sockets and loopback only */
-    char certificate[64];  /* the client's name in it; "" = none */
+    uid_t uid; /* the local user at the other end; unix sockets and loopback only */
+    struct socket_peer_refusal refusal; /* why the kernel does not say */
+    char certificate[64];               /* the client's name in it; "" = none */
     char peer[64];         /* address without port; valid after the peer has gone, too */
     uint64_t wasted_until; /* in h2o_now's time; see watch.c */
     uint32_t requests;     /* running */

@@ -169,6 +169,12 @@ bool http_request_uid(const struct http_request *request, uid_t *uid) {
     return true;
 }
 
+void http_request_uid_refusal(const struct http_request *request, char *text, size_t size) {
+    static const struct socket_peer_refusal none;
+    const struct connection *connection = http_connection_of(request->req);
+    socket_peer_explain(connection ? &connection->refusal : &none, text, size);
+}
+
 void http_request_certificate(const struct http_request *request, char *text, size_t size) {
     const struct connection *connection = http_connection_of(request->req);
     snprintf(text, size, "%s", connection ? connection->certificate : "");

@@ -6,6 +6,10 @@
  * these libraries, a program would not start where they are missing. So they are loaded when the
  * guest is, and their functions are looked up. If they are missing, the guest stays off.
  *
+ * It must also load in musl, where LD_PRELOAD may name it for a whole container: names that only
+ * glibc has are weak references (LIBC_WEAK), the guest stays off, and the hooks call musl's
+ * functions.
+ *
  * Newer functions that only make a system call are replaced by that call (raw.h). Any thread. */
 #ifndef SONDE_SERVICE_GUEST_LIBC_H
 #define SONDE_SERVICE_GUEST_LIBC_H
@@ -30,6 +34,14 @@ struct libc_functions {
 #undef LIBC_MEMBER
     __typeof__(pthread_getattr_default_np) *pthread_getattr_default_np; /* NULL before glibc 2.18 */
 };
+
+#define LIBC_WEAK __attribute__((weak))
+
+/* What the compiler makes of memmove, in this file and all that include it. */
+__asm__(".weak __memmove_chk");
+
+/* False in musl. */
+bool libc_is_glibc(void);
 
 /* The functions, or NULL if one of them is missing. They are looked up when libsonde.so is loaded;
  * after that, this takes no lock. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/link.h"
 
+#include "service/guest/libc.h"
 #include "service/guest/process/fds.h"
 #include "service/guest/process/peer.h"
 #include "service/guest/raw.h"

@@ -74,10 +74,15 @@ static int make_thread(void) {
 
 static void on_fork_child(void);
 
+/* What pthread_atfork calls in glibc. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+                             void *object) LIBC_WEAK;
+extern void *__dso_handle __attribute__((visibility("hidden")));
+
 static void watch_forks(void) {
     static bool watched;
     if (!watched)
-        watched = pthread_atfork(NULL, NULL, on_fork_child) == 0;
+        watched = __register_atfork(NULL, NULL, on_fork_child, __dso_handle) == 0;
 }
 
 /* The kernel puts the program's file name at the end of the main stack. */
@@ -290,7 +295,8 @@ static void read_settings(const struct sonde_start_options *options) {
 
 static bool is_disabled(void) {
     const char *disable = getenv("SONDE_DISABLE");
-    return getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
+    return !libc_is_glibc() || getauxval(AT_SECURE) ||
+           (disable && *disable && strcmp(disable, "0") != 0);
 }
 
 #define LIBRARY "libsonde.so"
@@ -343,6 +349,8 @@ __attribute__((constructor)) static void on_load(void) {
 int sonde_start(const struct sonde_start_options *options) {
     if (options && options->size < sizeof *options)
         return EINVAL;
+    if (!libc_is_glibc())
+        return ENOSYS;
     pthread_mutex_lock(&lock);
     int error = running ? EALREADY : 0;
     if (!error) {

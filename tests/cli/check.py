@@ -3,9 +3,11 @@
 script's arguments select tests by a part of the name."""
 
 import concurrent.futures
+import ctypes
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,21 @@ def until(condition, seconds=20, what="the condition"):
         if time.monotonic() > end:
             raise AssertionError(f"{what} did not come true within {seconds} s")
         time.sleep(0.02)
+
+
+def refuse_call(number, error, first_argument=None):
+    """A system call of x86-64 fails with this errno in this process and its children, for good; for Popen's preexec_fn. If
+    first_argument is given, only calls with it fail."""
+    load_number, load_argument = (0x20, 0, 0, 0), (0x20, 0, 0, 16)
+    tests = [load_number, (0x15, 0, 1 if first_argument is None else 3, number)]
+    if first_argument is not None:
+        tests += [load_argument, (0x15, 0, 1, first_argument)]
+    instructions = [*tests, (6, 0, 0, 0x00050000 | error), (6, 0, 0, 0x7fff0000)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *one) for one in instructions))
+    program = ctypes.create_string_buffer(struct.pack("=HxxxxxxQ", len(instructions), ctypes.addressof(code)))
+    libc = ctypes.CDLL(None)
+    if libc.prctl(38, 1, 0, 0, 0) != 0 or libc.prctl(22, 2, program, 0, 0) != 0:  # no new privileges; a seccomp filter
+        os._exit(99)
 
 
 def equal(actual, expected, what="value"):

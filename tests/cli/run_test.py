@@ -2,6 +2,7 @@
 """`sonde run` as a supervisor: exit status, signals, environment, failing helpers. sonded and the gateway are scripts
 that can be made to fail; tests/e2e uses the real ones."""
 
+import errno
 import os
 import shutil
 import signal
@@ -12,6 +13,8 @@ import time
 from tests.cli import check
 
 SONDE = os.path.abspath("clients/cli/sonde")
+
+STATIC = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { printf(\"ran %s\\n\", getenv(\"LD_PRELOAD\")); return 3; }"
 
 SONDED = """#!/usr/bin/python3
 import os, signal, sys, time
@@ -28,6 +31,9 @@ time.sleep(1000)
 GATEWAY = """#!/usr/bin/python3
 import os, signal, socket, sys, time
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+if "FAKE_GATEWAY_LOG" in os.environ:
+    with open(os.environ["FAKE_GATEWAY_LOG"], "w") as log:
+        log.write(" ".join(sys.argv))
 listeners = []
 for address in [sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == "--listen"]:
     if address.startswith("0.0.0.0") and not "--token-file" in sys.argv:
@@ -163,16 +169,62 @@ def test_no_command_is_a_usage_error():
     check.equal(run("--socket", "/x", "--", "true")[0], 2, "--socket with --http")
 
 
-def test_a_static_program_is_refused_with_a_message():
-    path = compile_c(PREFIX, "static", "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 0; }", "-static")
-    status, out, err = run("--", path)
-    check.equal((status, out), (126, ""))
-    check.contains(err, "statically linked")
-    script = os.path.join(PREFIX, "script-of-static")
-    with open(script, "w", encoding="ascii") as text:
-        text.write(f"#! {path} x\n")
-    os.chmod(script, 0o755)
-    check.equal(run("--", script)[0], 126, "a script whose interpreter is static")
+def lines_of_sonde(err):
+    """What `sonde run` writes to stderr besides the page's address."""
+    return [line for line in err.splitlines() if not line.startswith("http: ")]
+
+
+def make_script(name, interpreter):
+    path = os.path.join(PREFIX, name)
+    with open(path, "w", encoding="ascii") as text:
+        text.write(f"#! {interpreter} x\n")
+    os.chmod(path, 0o755)
+    return path
+
+
+def refuse_perf():
+    check.refuse_call(298, errno.EACCES)  # perf_event_open
+
+
+def test_a_static_program_runs_without_the_guest():
+    path = compile_c(PREFIX, "static", STATIC, "-static")
+    for command in (path, make_script("script-of-static", path)):
+        status, out, err = run("--", command)
+        check.equal((status, out), (3, "ran (null)\n"), f"status and output of {command}")
+        check.equal(len(lines_of_sonde(err)), 1, "lines")
+        check.contains(err, "sonde run: profiles from outside only, no heap profiles and labels: static is statically linked")
+    check.contains(run("--history", "--", path)[2], "no heap profiles and labels, no profiles in the history: ")
+
+
+def test_a_program_without_the_guest_is_the_target_of_the_page():
+    log = os.path.join(PREFIX, "gateway-arguments")
+    path = compile_c(PREFIX, "prints", "#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf(\"%d\", getpid()); return 0; }",
+                     "-static")
+    out = run("--", path, env=environment(FAKE_GATEWAY_LOG=log))[1]
+    check.contains(open(log, encoding="ascii").read(), f"--target {out}")
+    run("--", "true", env=environment(FAKE_GATEWAY_LOG=log))
+    assert "--target" not in open(log, encoding="ascii").read()
+
+
+def test_a_static_program_runs_where_perf_is_refused_and_beside_another_sonded():
+    path = compile_c(PREFIX, "static", STATIC, "-static")
+    for words, options, says in ((("--http", "127.0.0.1:0"), {"preexec_fn": refuse_perf}, "sonde run: the command is not profiled: the kernel "
+                                  "refuses perf events (Permission denied, see `sonde doctor`), and static is statically linked"),
+                                 (("--socket", "/nowhere/guest.sock"), {}, "no heap profiles and labels: ")):
+        process = start(*words, "--", path, **options)
+        out, err = process.communicate(timeout=60)
+        check.equal((process.returncode, out, len(lines_of_sonde(err))), (3, "ran (null)\n", 1))
+        check.contains(err, says)
+
+
+def test_a_static_program_does_not_start_when_its_helpers_fail():
+    path = compile_c(PREFIX, "static", STATIC, "-static")
+    broken = os.path.join(PREFIX, "broken-sonded")
+    with open(broken, "w", encoding="ascii"):
+        pass
+    status, out, err = run("--", path, env=environment(FAKE_SONDED_BROKEN=broken))
+    check.equal((status, out), (125, ""))
+    check.contains(err, "cannot do it")
 
 
 def test_a_static_program_behind_a_wrapper_runs_with_a_warning():
@@ -188,22 +240,30 @@ def test_a_static_program_behind_a_wrapper_runs_with_a_warning():
         assert "warning" not in err, err
 
 
-def test_programs_of_another_architecture_are_refused():
+def test_a_program_of_another_architecture_is_left_to_the_kernel():
+    running = compile_c(PREFIX, "bits32", "void _start(void) { __asm__(\"mov $1, %eax; mov $7, %ebx; int $0x80\"); }", "-m32", "-nostdlib",
+                        "-static")
+    status, _, err = run("--", running)
+    check.contains(err, "sonde run: the command is not profiled: ")
+    if "Exec format error" not in err:  # a kernel without 32-bit programs
+        check.equal(status, 7, "status")
+
+
+def test_a_program_that_the_kernel_cannot_run_exits_with_126():
     path = os.path.join(PREFIX, "broken")
     with open("/bin/true", "rb") as good:
         head = bytearray(good.read(4096))
-    for at, value in ((4, 1), (18, 183)):  # 32 bits; aarch64
-        changed = bytearray(head)
-        changed[at] = value
-        with open(path, "wb") as program:
-            program.write(changed)
-        os.chmod(path, 0o755)
-        status, _, err = run("--", path)
-        check.equal(status, 126, "status")
-        check.contains(err, "x86-64")
+    head[18] = 183  # aarch64
+    with open(path, "wb") as program:
+        program.write(head)
+    os.chmod(path, 0o755)
+    status, _, err = run("--", path)
+    check.equal(status, 126, "status")
+    check.contains(err, "x86-64")
+    check.contains(err, f"{path}: Exec format error")  # and no shell reads the file
 
 
-def test_a_set_id_program_is_refused_with_a_message():
+def test_a_set_id_program_runs_without_the_guest():
     if os.geteuid() != 0:
         raise check.Skip("only root can make a program of another user")
     path = os.path.join(PREFIX, "setuid")
@@ -214,7 +274,8 @@ def test_a_set_id_program_is_refused_with_a_message():
         raise check.Skip("this sandbox has one user only") from error
     os.chmod(path, 0o4755)
     status, _, err = run("--", path)
-    check.equal(status, 126, "status")
+    check.equal(status, 0, "status")
+    check.contains(err, "no heap profiles and labels: ")
     check.contains(err, "set-id")
 
 

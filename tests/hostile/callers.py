@@ -47,13 +47,14 @@ def as_root(*words):
 
 
 def grpc_as(who, address, method="ListTargets", metadata=()):
-    """Returns (status, text) of a call by another process. method: NAME or NAME:REQUEST, in hexadecimal."""
+    """Returns (status, text) of a call by another process. method: NAME or NAME:REQUEST, in hexadecimal, of the service Profiler,
+    or SERVICE/NAME."""
     program = ("import grpc, sys\n"
                "channel = grpc.insecure_channel(sys.argv[1])\n"
                "pairs = [pair.split('=', 1) for pair in sys.argv[3:]]\n"
                "try:\n"
                "    method, _, request = sys.argv[2].partition(':')\n"
-               "    call = channel.unary_unary('/sonde.v1.Profiler/' + method)\n"
+               "    call = channel.unary_unary('/sonde.v1.' + (method if '/' in method else 'Profiler/' + method))\n"
                "    print(call(bytes.fromhex(request), metadata=pairs, timeout=20))\n"
                "except grpc.RpcError as error:\n"
                "    print(error.code(), error.details())\n"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A target for userlands.sh, compiled in each user land. `userland one` has one thread and, before
- * glibc 2.34, neither libpthread nor libdl if it is compiled without -DMANY. `userland` with -DMANY
- * creates threads, opens libraries, forks and executes programs, and prints what fails. */
+ * A target for userlands.sh, compiled in each user land in three ways. By itself it has one thread
+ * and, before glibc 2.34, neither libpthread nor libdl. With -DOPENED it opens libsonde.so itself.
+ * With -DMANY it creates threads, opens libraries, forks and executes programs, and prints what
+ * fails. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,7 +29,20 @@ __attribute__((noinline)) static void work(void) {
     }
 }
 
-#ifndef MANY
+#if defined OPENED
+
+#include <dlfcn.h>
+
+int main(void) {
+    void *library = dlopen("/usr/lib/libsonde.so", RTLD_NOW);
+    int (*start)(const void *) =
+        library ? (int (*)(const void *))dlsym(library, "sonde_start") : NULL;
+    if (!start || start(NULL) != 0)
+        return 1;
+    work();
+}
+
+#elif !defined MANY
 
 int main(void) {
     work();

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-#     tests/kernels/userlands.sh [PREFIX] [SUITE]...
+#     tests/kernels/userlands.sh [PREFIX] [SUITE[=MIRROR]]...
+#     tests/kernels/userlands.sh /usr xenial=http://archive.ubuntu.com/ubuntu
 #
 # Runs programs of other user lands (default: Debian 11 with glibc 2.31, Debian 13 with 2.41) with the guest of the Sonde that is
 # installed in PREFIX (default /usr), and musl and static programs through `sonde run`. It prints a line of PASS, FAIL or SKIP a
-# question, and exits with 1 if one failed. To be called by hand, as root: it needs the network for debootstrap, and three minutes.
+# question, and exits with 1 if one failed. To be called by hand, as root: it needs the network for debootstrap, and four minutes.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=${1:-/usr}
@@ -40,10 +41,10 @@ report() {
     fi
 }
 
-# has WHAT PATTERN FILE
+# has WHAT PATTERN FILE [LOG]: LOG says why there is no such file
 has() {
-    grep -q -E -- "$2" "$3"
-    report "$1" $? "$(tail -n 1 "$3" 2>&1)"
+    grep -q -s -E -- "$2" "$3"
+    report "$1" $? "$(tail -q -n 1 "$3" ${4:+"$4"} 2>/dev/null)"
 }
 
 # wait_for COMMAND...: until it succeeds, at most 30 s
@@ -60,7 +61,7 @@ ask() { # ask VERB...: of our sonded
 }
 
 is_attached() {
-    ask targets | grep -q -w "$1"
+    grep -q -w -- "$1" <<<"$(ask targets 2>&1)"
 }
 
 stop() { # stop PID: a process of ours
@@ -68,21 +69,26 @@ stop() { # stop PID: a process of ours
     wait "$1" 2>/dev/null
 }
 
-make_userland() { # make_userland SUITE: a bare Debian with a compiler
+guest_file() { # prints the path of the guest
+    find "$prefix/lib" -name 'libsonde.so*' -type f -print -quit
+}
+
+make_userland() { # make_userland SUITE [MIRROR]: a bare Debian, or Ubuntu, with a compiler
     local root=$work/$1
-    debootstrap --variant=minbase --include=gcc,libc6-dev "$1" "$root" >"$work/$1.log" 2>&1 || return 1
-    cp "$(find "$prefix/lib" -name 'libsonde.so*' -type f | head -n 1)" "$root/usr/lib/libsonde.so" || return 1
+    debootstrap --variant=minbase --include=gcc,libc6-dev "$1" "$root" ${2:+"$2"} >"$work/$1.log" 2>&1 || return 1
+    cp "$(guest_file)" "$root/usr/lib/libsonde.so" || return 1
     cp "$here/userland.c" "$root/"
     mkdir "$root/shared"
     mount --bind "$work" "$root/shared"
     mount --bind /proc "$root/proc"
     chroot "$root" gcc -O1 -fomit-frame-pointer -o /one /userland.c &&
+        chroot "$root" gcc -O1 -fomit-frame-pointer -DOPENED -o /opened /userland.c -ldl &&
         chroot "$root" gcc -O1 -fomit-frame-pointer -DMANY -o /many /userland.c -lpthread -ldl
 }
 
-# start SUITE PROGRAM: with the guest, in the background; its pid is in `started`
+# start SUITE PROGRAM [PRELOAD]: with the guest, in the background; its pid is in `started`
 start() {
-    chroot "$work/$1" env SONDE_NAME="$1-$2" SONDE_SOCKET=/shared/guest.sock LD_PRELOAD=/usr/lib/libsonde.so "/$2" \
+    chroot "$work/$1" env SONDE_NAME="$1-$2" SONDE_SOCKET=/shared/guest.sock LD_PRELOAD="${3-/usr/lib/libsonde.so}" "/$2" \
         >"$work/$1-$2.out" 2>&1 &
     started=$!
     pids+=("$started")
@@ -90,24 +96,36 @@ start() {
 
 # check_target SUITE PROGRAM THREAD_START: everything that the guest can do in it
 check_target() {
-    local target=$1-$2 file=$work/$1-$2 started
+    local file=$work/$1-$2 target started
     start "$1" "$2"
-    wait_for is_attached "$target"
+    target=$started # by pid, because a child that it forks has its name
+    wait_for is_attached "$1-$2"
     report "$1: $2 is attached" $? "$(cat "$file.out")"
     for source in guest host; do
         ask record "$target" --source "$source" -d 2 -F 499 -o "$file.$source.collapsed" >"$file.log" 2>&1
-        has "$1: $2 has callers of its leaf, source $source" "$3;.*caller;leaf [0-9]{2}" "$file.$source.collapsed"
+        has "$1: $2 has callers of its leaf, source $source" "$3;.*caller;leaf [0-9]{2}" "$file.$source.collapsed" "$file.log"
     done
     ask threads "$target" >"$file.threads" 2>&1
     has "$1: $2 has the stacks of its threads" '[0-9] main ' "$file.threads"
     ask heap allocs "$target" -d 2 -o "$file.allocs.collapsed" >"$file.log" 2>&1
-    has "$1: $2 has an allocation profile" "$3" "$file.allocs.collapsed"
+    has "$1: $2 has an allocation profile" "$3" "$file.allocs.collapsed" "$file.log"
     ask heap on "$target" --sample 65536 --backend interposed >"$file.log" 2>&1 && sleep 1
     ask heap dump "$target" -o "$file.heap.collapsed" >>"$file.log" 2>&1
-    has "$1: $2 has a heap profile" "$3" "$file.heap.collapsed"
+    has "$1: $2 has a heap profile" "$3" "$file.heap.collapsed" "$file.log"
     ask heap off "$target" >>"$file.log" 2>&1
     kill -0 "$started" 2>/dev/null && [ ! -s "$file.out" ]
     report "$1: $2 runs as without the guest" $? "$(cat "$file.out")"
+    stop "$started"
+}
+
+# The guest as a library that a program opens when it likes.
+check_opened() {
+    local file=$work/$1-opened started
+    start "$1" opened ""
+    wait_for is_attached "$1-opened"
+    report "$1: a program that opens libsonde.so is attached" $? "$(cat "$file.out")"
+    ask record "$started" --source guest -d 2 -F 499 -o "$file.collapsed" >"$file.log" 2>&1
+    has "$1: a program that opens libsonde.so has callers" 'main;.*caller;leaf [0-9]{2}' "$file.collapsed" "$file.log"
     stop "$started"
 }
 
@@ -126,12 +144,13 @@ check_without_libraries() {
     mv "$kept"/* "$work/$1/lib/x86_64-linux-gnu/"
 }
 
-check_userland() {
-    make_userland "$1" || { echo "SKIP $1: no user land: $(tail -n 1 "$work/$1.log")"; return; }
+check_userland() { # check_userland SUITE [MIRROR]
+    make_userland "$1" "${2-}" || { echo "SKIP $1: no user land: $(tail -n 1 "$work/$1.log")"; return; }
     chroot "$work/$1" env LD_PRELOAD=/usr/lib/libsonde.so ls / >"$work/$1.ls" 2>&1
     report "$1: a preloaded program starts" $? "$(cat "$work/$1.ls")"
     check_target "$1" one main
     check_target "$1" many work
+    check_opened "$1"
     check_without_libraries "$1"
 }
 
@@ -148,13 +167,18 @@ pids+=($!)
 wait_for ask targets || { echo "FAIL sonded starts: $(tail -n 1 "$work/sonded.log")"; exit 1; }
 
 for suite in "${suites[@]}"; do
-    check_userland "$suite"
+    mirror=${suite#*=}
+    [ "$mirror" != "$suite" ] || mirror=
+    check_userland "${suite%%=*}" "$mirror"
 done
 
 echo 'int main(void) { return 7; }' >"$work/seven.c"
 gcc -static -o "$work/static" "$work/seven.c" && check_run static "$work/static" 'no heap profiles and labels'
 if command -v musl-gcc >/dev/null; then
     musl-gcc -o "$work/musl" "$work/seven.c" && check_run musl "$work/musl" 'no heap profiles and labels'
+    LD_PRELOAD=$(guest_file) "$work/musl" 2>"$work/musl.err"
+    [ $? = 7 ]
+    report "musl: a program with the guest preloaded by hand starts" $? "$(cat "$work/musl.err")"
 else
     echo "SKIP musl: install musl-tools"
 fi

@@ -63,7 +63,10 @@ static _Noreturn void exec_command(const struct command *command) {
         _exit(125);
     }
     sigprocmask(SIG_SETMASK, &command->mask, NULL);
-    execvp(command->argv[0], command->argv);
+    if (command->path)
+        execv(command->path, command->argv);
+    else
+        execvp(command->argv[0], command->argv); /* a file of unknown format is run by a shell */
     int os_error = errno;
     dprintf(2, "sonde %s: %s: %s\n", command->verb, command->argv[0], strerror(os_error));
     _exit(os_error == ENOENT ? 127 : 126);

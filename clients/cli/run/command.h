@@ -15,6 +15,7 @@ struct command {
     const char *verb; /* "run", for errors */
     char *const *argv;
     const int *barrier;     /* a pipe: the command waits for a byte; NULL = start it at once */
+    const char *path;       /* of the program if it must not be run by a shell; else NULL */
     const char *libsonde;   /* value for LD_PRELOAD; NULL: leave the environment as it is */
     const char *socket;     /* sonded's socket for guests */
     const char *name;       /* name of the target, kept across exec; NULL = chosen by the guest */

@@ -94,8 +94,8 @@ static sonde_err check_interpreter(const char *path, const struct elf_file *elf,
     }
     if (!strstr(interpreter, "ld-linux"))
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "%.120s uses the dynamic linker %.60s; Sonde needs glibc's", path,
-                          interpreter);
+                          "%.120s uses the dynamic linker %.60s, and libsonde.so needs glibc's",
+                          path, interpreter);
     return SONDE_OK;
 }
 
@@ -106,14 +106,14 @@ static sonde_err check_elf(const char *path, int fd, struct sonde_diag *diag) {
         return SONDE_OK;
     sonde_err opened = elf_open(&input, &elf, NULL), err = SONDE_OK;
     if (opened == SONDE_INVALID_ARGUMENT || elf.machine != EM_X86_64)
-        err = sonde_fail(diag, SONDE_NOT_AVAILABLE,
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                          "%.160s is not an x86-64 program; Sonde supports x86-64 only", path);
     else if (!opened)
         err = check_interpreter(path, &elf, diag);
     elf_finish(&elf);
     if (!err && changes_privileges(fd))
         err = sonde_fail(
-            diag, SONDE_NOT_AVAILABLE,
+            diag, geteuid() == 0 ? SONDE_NOT_AVAILABLE : SONDE_PERMISSION_DENIED,
             "%.160s is set-id or has file capabilities, so the dynamic linker ignores LD_PRELOAD; "
             "start it as the user it switches to, without those bits",
             path);

@@ -17,8 +17,10 @@ SONDE_MUST_USE sonde_err executable_find(const char *name, char path[PATH_MAX],
                                          struct sonde_diag *diag);
 
 /* SONDE_NOT_AVAILABLE, with the reason and what to do, if preloading cannot work: the program is
- * static, set-id, or for another machine or libc. For a script, checks its interpreter. Files it
- * does not understand pass; exec will report any problem. */
+ * static, set-id, or for another libc. If it cannot be sampled from outside either, the error is
+ * SONDE_INVALID_ARGUMENT (another machine) or SONDE_PERMISSION_DENIED (set-id, and not for root).
+ * For a script, checks its interpreter. Files it does not understand pass; exec will report any
+ * problem. */
 SONDE_MUST_USE sonde_err executable_check(const char *path, struct sonde_diag *diag);
 
 /* The same for the program that a command runs behind timeout, env, a shell and so on: the first

@@ -20,9 +20,9 @@ const char *install_name(enum installed file);
 SONDE_MUST_USE sonde_err install_find(enum installed file, char path[PATH_MAX],
                                       struct sonde_diag *diag);
 
-/* The value for LD_PRELOAD, which the command's children inherit. A musl child would fail to start
- * if its dynamic linker found libsonde.so, which needs glibc. In an installed prefix the path
- * therefore contains $LIB, which only glibc expands; other linkers find no file and ignore it. */
+/* The value for LD_PRELOAD, which the command's children inherit. A musl child would load
+ * libsonde.so for nothing, because it needs glibc. In an installed prefix the path therefore
+ * contains $LIB, which only glibc expands; other linkers find no file and ignore it. */
 void install_preload_path(const char *libsonde, char path[PATH_MAX]);
 
 #endif

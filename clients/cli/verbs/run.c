@@ -2,22 +2,27 @@
  *
  * `sonde run`: starts a private sonded and a gateway, then the command with libsonde.so preloaded,
  * so that the URL of the page is known before the server starts. With --socket it only starts the
- * command, which joins a running sonded.
+ * command, which joins a running sonded. A command that libsonde.so cannot be loaded into runs
+ * without it; it is forked first, so that its pid can be the gateway's target.
  *
  * The exit status is the command's, as in a shell. Sonde's own failures follow env and timeout: 125
- * if Sonde failed, 126 if the command cannot run under Sonde, 127 if there is no such command. */
+ * if Sonde failed, 126 if the command is not executable, 127 if there is no such command. */
 #include "clients/cli/run/command.h"
 #include "clients/cli/run/executable.h"
 #include "clients/cli/run/install.h"
 #include "clients/cli/run/private_sonded.h"
 #include "clients/cli/run/rundir.h"
 #include "clients/cli/run/supervise.h"
+#include "clients/cli/run/without_guest.h"
 #include "clients/cli/verbs/verbs.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define OWN_FAILURE    125
@@ -42,6 +47,11 @@ struct run {
     struct command command;
     char gateway_path[PATH_MAX], libsonde_path[PATH_MAX];
     char preload[PATH_MAX]; /* value for LD_PRELOAD */
+    char command_path[PATH_MAX];
+    bool without_guest; /* libsonde.so cannot be loaded into the command */
+    pid_t waiting;      /* the command's process, which waits at the barrier; 0 = none */
+    int barrier[2];
+    char target[16]; /* `waiting` as text */
     /* The gateway's addresses as it bound them, HOST:PORT or unix:PATH; "" = not known yet. */
     char pages[SONDE_OPTION_MAX_LIST][MAX_PAGE];
     bool may_choose_port; /* --http was not given */
@@ -127,6 +137,11 @@ static void prepare_gateway(struct run *run) {
     }
     helper_add(gateway, "--service");
     helper_add(gateway, run->sonded.address);
+    if (run->waiting) {
+        snprintf(run->target, sizeof run->target, "%d", (int)run->waiting);
+        helper_add(gateway, "--target");
+        helper_add(gateway, run->target);
+    }
     add_protection(&run->settings, gateway);
 }
 
@@ -181,34 +196,83 @@ static const char *base_of(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-static int run_command(struct run *run, char **argv) {
-    run->command.verb = verb_run.name;
-    run->command.argv = argv;
+static void prepare_command(struct run *run, char **argv) {
+    struct command *command = &run->command;
+    command->verb = verb_run.name;
+    command->argv = argv;
+    command->mask = run->supervisor.mask;
+    command->pipe_action = run->supervisor.pipe_action;
+    if (run->without_guest)
+        return;
     install_preload_path(run->libsonde_path, run->preload);
-    run->command.libsonde = run->preload;
-    run->command.name = run->settings.name;
-    run->command.first_name = base_of(argv[0]);
-    run->command.heap = run->settings.heap;
-    run->command.socket = run->settings.socket ? run->settings.socket : run->sonded.guest_socket;
-    run->command.mask = run->supervisor.mask;
-    run->command.pipe_action = run->supervisor.pipe_action;
-    run->supervisor.command = command_start(&run->command);
+    command->libsonde = run->preload;
+    command->name = run->settings.name;
+    command->first_name = base_of(argv[0]);
+    command->heap = run->settings.heap;
+    command->socket = run->settings.socket ? run->settings.socket : run->sonded.guest_socket;
+}
+
+/* Forks the command before its helpers. It waits for a byte in the pipe, and ends without one. */
+static sonde_err fork_waiting(struct run *run, struct sonde_diag *diag) {
+    if (pipe2(run->barrier, O_CLOEXEC) != 0)
+        return sonde_fail_os(diag, errno, "cannot create a pipe");
+    run->command.barrier = run->barrier;
+    run->waiting = command_start(&run->command);
+    close(run->barrier[0]);
+    if (run->waiting)
+        return SONDE_OK;
+    close(run->barrier[1]);
+    return sonde_fail_os(diag, errno, "cannot fork");
+}
+
+/* Lets a command that waits start, or end. */
+static void end_wait(struct run *run, bool is_start) {
+    if (!run->waiting)
+        return;
+    while (is_start && write(run->barrier[1], "", 1) < 0 && errno == EINTR)
+        continue;
+    close(run->barrier[1]);
+    if (!is_start)
+        waitpid(run->waiting, NULL, 0);
+}
+
+static int run_command(struct run *run) {
+    run->supervisor.command = run->waiting ? run->waiting : command_start(&run->command);
     if (run->supervisor.command == 0) {
         fprintf(stderr, "sonde run: cannot fork\n");
         return OWN_FAILURE;
     }
+    end_wait(run, true);
     while (run->supervisor.command)
         supervisor_step(&run->supervisor, -1);
     return run->supervisor.status;
 }
 
-/* Returns 0, or the exit status if the command cannot run under Sonde. */
-static int check_command(const char *name, struct sonde_diag *diag) {
-    char path[PATH_MAX];
-    sonde_err err = executable_find(name, path, diag);
+/* Returns 0, or the exit status if the command cannot run. */
+static int check_command(struct run *run, const char *name, struct sonde_diag *diag) {
+    struct sonde_diag obstacle_diag = {0};
+    sonde_err err = executable_find(name, run->command_path, diag);
     if (err)
         return err == SONDE_NOT_FOUND ? NO_COMMAND : CANNOT_RUN;
-    return executable_check(path, diag) ? CANNOT_RUN : 0;
+    sonde_err obstacle = executable_check(run->command_path, &obstacle_diag);
+    run->without_guest = obstacle != SONDE_OK;
+    if (obstacle == SONDE_INVALID_ARGUMENT)
+        run->command.path = run->command_path; /* a shell would read it as a script */
+    if (obstacle)
+        without_guest_explain(obstacle, obstacle_diag.text, run->settings.history);
+    return 0;
+}
+
+/* Finds libsonde.so. Returns 0 or an exit status. */
+static int find_libsonde(struct run *run, struct sonde_diag *diag) {
+    if (install_find(INSTALLED_LIBSONDE, run->libsonde_path, diag))
+        return OWN_FAILURE;
+    if (!strpbrk(run->libsonde_path, ": "))
+        return 0;
+    sonde_fail(diag, SONDE_NOT_AVAILABLE,
+               "LD_PRELOAD cannot name %.180s; install Sonde in a path without spaces and colons",
+               run->libsonde_path);
+    return OWN_FAILURE;
 }
 
 /* A wrapper hides which program it runs, so the user decides whether it may run unprofiled. */
@@ -236,28 +300,33 @@ static void warn_if_nobody_listens(const char *path) {
         close(fd);
 }
 
+/* A private sonded and gateway, unless the command joins others. */
+static sonde_err start_helpers(struct run *run, struct sonde_diag *diag) {
+    if (run->settings.socket)
+        return SONDE_OK;
+    sonde_err err = run->without_guest ? fork_waiting(run, diag) : SONDE_OK;
+    return err ? err : start_service(run, diag);
+}
+
 static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) {
-    int status = check_command(argv[0], diag);
+    int status = check_command(run, argv[0], diag);
+    if (!status && !run->without_guest)
+        status = find_libsonde(run, diag);
     if (status)
         return status;
-    if (install_find(INSTALLED_LIBSONDE, run->libsonde_path, diag))
-        return OWN_FAILURE;
-    if (strpbrk(run->libsonde_path, ": ")) {
-        sonde_fail(
-            diag, SONDE_NOT_AVAILABLE,
-            "LD_PRELOAD cannot name %.180s; install Sonde in a path without spaces and colons",
-            run->libsonde_path);
-        return OWN_FAILURE;
-    }
     if (supervisor_init(&run->supervisor, diag))
         return OWN_FAILURE;
-    warn_if_wrapped_cannot_load(argv);
-    if (run->settings.socket)
+    if (!run->without_guest)
+        warn_if_wrapped_cannot_load(argv);
+    if (run->settings.socket && !run->without_guest)
         warn_if_nobody_listens(run->settings.socket);
-    if (!run->settings.socket && start_service(run, diag))
+    prepare_command(run, argv);
+    if (start_helpers(run, diag)) {
+        end_wait(run, false);
         status = run->supervisor.stopped_by ? 128 + run->supervisor.stopped_by : OWN_FAILURE;
-    else
-        status = run_command(run, argv);
+    } else {
+        status = run_command(run);
+    }
     supervisor_finish(&run->supervisor);
     rundir_remove(&run->dir);
     return status;
@@ -321,8 +390,10 @@ static const struct sonde_option table[] = {
 
 static const struct sonde_options options = {
     .usage = "sonde run [--name NAME] [--http HOST:PORT] [--grpc ADDR] [--heap] -- COMMAND...",
-    .about = "Runs COMMAND with libsonde.so preloaded, next to a private sonded and gateway.\n"
-             "Prints the URL of the page on stderr and exits with COMMAND's status.",
+    .about =
+        "Runs COMMAND with libsonde.so preloaded, next to a private sonded and gateway.\n"
+        "Prints the URL of the page on stderr and exits with COMMAND's status. If the library\n"
+        "cannot be loaded (static, musl, set-id), COMMAND runs without it, sampled from outside.",
     .examples = "  sonde run -- redis-server --port 7000\n"
                 "  sonde run --name web --http 127.0.0.1:8123 -- ./server --config x.conf\n"
                 "  sonde run --heap -- ./server-with-jemalloc\n"

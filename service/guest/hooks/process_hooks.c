@@ -8,16 +8,20 @@
 #include <errno.h>
 #include <unistd.h>
 
-extern pid_t __fork(void);
+extern pid_t __fork(void) LIBC_WEAK;
 
+static pid_t (*real_fork)(void);
 static int (*real_daemon)(int, int);
 
 __attribute__((constructor(101))) static void find_real(void) {
+    real_fork = __fork ? __fork : (pid_t(*)(void))libc_find_next("fork");
     real_daemon = (int (*)(int, int))libc_find_next("daemon");
 }
 
 HOOK pid_t fork(void) {
-    pid_t child = __fork();
+    if (!real_fork)
+        find_real();
+    pid_t child = real_fork();
     if (child == 0)
         guest_restart_after_fork();
     return child;

@@ -2,6 +2,7 @@
 #include "service/guest/maps/maps.h"
 
 #include "api/text/maps_line.h"
+#include "service/guest/libc.h"
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
 

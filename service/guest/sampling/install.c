@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/install.h"
 
+#include "service/guest/libc.h"
 #include "service/guest/process/procfs.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/tick.h"
@@ -8,8 +9,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* glibc's sigaction, under a name that we do not replace. */
-extern int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+/* glibc's sigaction, under a name that we do not replace. In musl nothing is sampled. */
+extern int __sigaction(int signal, const struct sigaction *action, struct sigaction *old) LIBC_WEAK;
 
 typedef void handler(int, siginfo_t *, void *);
 

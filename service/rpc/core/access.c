@@ -25,11 +25,13 @@ _Static_assert((int)RPC_SCOPE_READ == SONDE_SCOPE_READ &&
                    (int)RPC_SCOPE_CONTROL == SONDE_SCOPE_CONTROL,
                "a token's scopes are a method's");
 
-static bool is_own_user(const struct rpc_server *server, grpc_call *call) {
+static bool is_own_user(const struct rpc_server *server, grpc_call *call,
+                        struct socket_peer_refusal *refusal) {
     char *peer = grpc_call_get_peer(call);
     uid_t uid;
-    bool is_own = strncmp(peer, "unix:", 5) == 0 ||
-                  (rpc_peer_uid(peer, &server->listeners, &uid) && (uid == 0 || uid == geteuid()));
+    bool is_own =
+        strncmp(peer, "unix:", 5) == 0 ||
+        (rpc_peer_uid(peer, &server->listeners, &uid, refusal) && (uid == 0 || uid == geteuid()));
     gpr_free(peer);
     return is_own;
 }
@@ -69,6 +71,21 @@ static sonde_err check_token(const struct rpc_caller *caller, const struct rpc_m
     return SONDE_OK;
 }
 
+static sonde_err refuse_stranger(const struct rpc_server *server,
+                                 const struct socket_peer_refusal *refusal,
+                                 struct sonde_diag *diag) {
+    char silence[256];
+    socket_peer_explain(refusal, silence, sizeof silence);
+    if (silence[0])
+        return sonde_fail(diag, SONDE_UNAUTHENTICATED, "%s, or send a token%s", silence,
+                          server->tokens ? "" : " (which this service accepts with --token-file)");
+    return sonde_fail(diag, SONDE_UNAUTHENTICATED,
+                      server->tokens
+                          ? "a token is needed: send \"authorization: Bearer TOKEN\""
+                          : "this sonded serves its own user and root: for others start it with "
+                            "--token-file, and send \"authorization: Bearer TOKEN\"");
+}
+
 sonde_err rpc_access_certificate(const struct rpc_server *server, grpc_call *call,
                                  struct sonde_diag *diag) {
     if (server->client_name_count == 0)
@@ -87,6 +104,7 @@ sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
                      const grpc_metadata_array *metadata, const struct rpc_method *method,
                      struct rpc_caller *caller, struct sonde_diag *diag) {
     struct sonde_slice authorization = rpc_metadata_find(metadata, "authorization");
+    struct socket_peer_refusal refusal = {0};
     read_caller(metadata, caller);
     caller->is_limited = caller->is_limited_outside && server->separates_users;
     if (method->scope == RPC_SCOPE_NONE || server->is_open)
@@ -96,11 +114,7 @@ sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
         caller->token = token_file_find(server->tokens, authorization);
     if (caller->has_token)
         return check_token(caller, method, diag);
-    if (!(server->token_everywhere && server->tokens) && is_own_user(server, call))
+    if (!(server->token_everywhere && server->tokens) && is_own_user(server, call, &refusal))
         return SONDE_OK;
-    return sonde_fail(diag, SONDE_UNAUTHENTICATED,
-                      server->tokens
-                          ? "a token is needed: send \"authorization: Bearer TOKEN\""
-                          : "this sonded serves its own user and root: for others start it with "
-                            "--token-file, and send \"authorization: Bearer TOKEN\"");
+    return refuse_stranger(server, &refusal, diag);
 }

@@ -138,8 +138,9 @@ static void add_token(struct sonde_buf *line, const struct rpc_caller *caller) {
 static void add_peer(struct sonde_buf *line, const struct rpc_server *server, grpc_call *core) {
     char name[RPC_AUDIT_MAX_TEXT], quoted[RPC_AUDIT_MAX_TEXT];
     char *peer = grpc_call_get_peer(core);
+    struct socket_peer_refusal refusal;
     uid_t uid;
-    if (rpc_peer_uid(peer, &server->listeners, &uid))
+    if (rpc_peer_uid(peer, &server->listeners, &uid, &refusal))
         sonde_buf_printf(line, " uid=%u", uid);
     rpc_certificate_name(core, name, sizeof name);
     add_field(line, "certificate", name);

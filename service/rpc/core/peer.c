@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/peer.h"
 
-#include "api/os/socket_peer.h"
-
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -63,12 +61,14 @@ static bool at_same_address(const union address *peer, const char *listener, uni
     return true;
 }
 
-static bool ask(const union address *own, const union address *peer, uid_t *uid) {
+static bool ask(const union address *own, const union address *peer, uid_t *uid,
+                struct socket_peer_refusal *refusal) {
     return own->any.sa_family == peer->any.sa_family &&
-           socket_peer_uid_at(&own->any, &peer->any, uid);
+           socket_peer_uid_at(&own->any, &peer->any, uid, refusal);
 }
 
-bool rpc_peer_uid(const char *peer, const struct rpc_listeners *listeners, uid_t *uid) {
+bool rpc_peer_uid(const char *peer, const struct rpc_listeners *listeners, uid_t *uid,
+                  struct socket_peer_refusal *refusal) {
     union address from, own;
     if (strncmp(peer, "ipv4:", 5) != 0 && strncmp(peer, "ipv6:", 5) != 0)
         return false;
@@ -78,9 +78,9 @@ bool rpc_peer_uid(const char *peer, const struct rpc_listeners *listeners, uid_t
         const char *listener = listeners->items[i].address;
         if (strncmp(listener, "unix:", 5) == 0)
             continue;
-        if (parse(listener, &own) && ask(&own, &from, uid))
+        if (parse(listener, &own) && ask(&own, &from, uid, refusal))
             return true;
-        if (at_same_address(&from, listener, &own) && ask(&own, &from, uid))
+        if (at_same_address(&from, listener, &own) && ask(&own, &from, uid, refusal))
             return true;
     }
     return false;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +72,32 @@ TEST(a_script_is_checked_by_its_interpreter_and_a_loop_ends) {
     close(fd);
     CHECK_INT(executable_check(loop, NULL), ==, SONDE_OK);
     unlink(loop);
+}
+
+/* What `sonde run` says depends on whether the program can at least be sampled from outside. */
+TEST(a_program_for_another_machine_cannot_be_sampled_at_all) {
+    char bytes[4096];
+    struct sonde_diag diag = {0};
+    int fd = open("/bin/true", O_RDONLY);
+    CHECK_INT(read(fd, bytes, sizeof bytes), ==, (ssize_t)sizeof bytes);
+    close(fd);
+    bytes[18] = (char)183; /* EM_AARCH64 */
+    const char *other = write_file(bytes, sizeof bytes, 0755);
+    CHECK_INT(executable_check(other, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "is not an x86-64 program") != NULL);
+    unlink(other);
+}
+
+TEST(a_set_id_program_can_be_sampled_from_outside_by_root) {
+    char bytes[4096];
+    int fd = open("/bin/true", O_RDONLY);
+    CHECK_INT(read(fd, bytes, sizeof bytes), ==, (ssize_t)sizeof bytes);
+    close(fd);
+    const char *setid = write_file(bytes, sizeof bytes, 0755);
+    if (chown(setid, 65534, 65534) == 0 && chmod(setid, 04755) == 0)
+        CHECK_INT(executable_check(setid, NULL), ==,
+                  geteuid() == 0 ? SONDE_NOT_AVAILABLE : SONDE_PERMISSION_DENIED);
+    unlink(setid);
 }
 
 TEST(a_truncated_elf_file_passes_the_check) {

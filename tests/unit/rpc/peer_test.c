@@ -49,12 +49,13 @@ static void close_pair(const struct pair *pair) {
 static bool asks(const struct pair *pair, const char *peer, const char *listener) {
     struct rpc_listeners listeners = {.count = 2};
     char text[80];
+    struct socket_peer_refusal refusal;
     uid_t uid = 4711;
     snprintf(listeners.items[0].address, sizeof listeners.items[0].address, "unix:/run/x");
     snprintf(listeners.items[1].address, sizeof listeners.items[1].address, "%s:%u", listener,
              pair->port);
     snprintf(text, sizeof text, "%s:%u", peer, pair->peer_port);
-    bool found = rpc_peer_uid(text, &listeners, &uid);
+    bool found = rpc_peer_uid(text, &listeners, &uid, &refusal);
     CHECK(!found || uid == geteuid());
     return found;
 }
