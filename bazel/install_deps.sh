@@ -18,7 +18,7 @@ test_packages=(
     libgoogle-perftools-dev libgrpc++-dev libprotobuf-dev graphviz libjemalloc2 musl-tools libmimalloc2.0 linux-perf nodejs prometheus
     protobuf-compiler-grpc python3-grpcio python3-protobuf python3-selenium redis-server redis-tools librsvg2-bin xz-utils binutils
     nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 iproute2 libzookeeper-java varnish fish zsh
-    debhelper dpkg-dev lintian mmdebstrap systemd systemd-container
+    debhelper debootstrap dpkg-dev lintian mmdebstrap patchelf systemd systemd-container
 )
 
 missing() {
@@ -28,13 +28,38 @@ missing() {
     done
 }
 
+# Ends with one sentence if the system has no apt-get, or if nobody here may run it.
+check_system() { # packages that are missing
+    if ! command -v apt-get >/dev/null; then
+        echo "Sonde is built on Debian 12, and this system has no apt-get to install: $*;" \
+            "run the archive instead, which a Debian 12 makes (docs/operations.md, \"Other distributions\")" >&2
+        exit 1
+    fi
+    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        echo "packages are missing and there is no sudo: run as root: apt-get install --no-install-recommends $*" >&2
+        exit 1
+    fi
+}
+
+# Ends with one sentence if this distribution does not have a package. Debian 13, for example, has no h2o.
+check_available() { # packages that are missing
+    local absent
+    absent=$(comm -23 <(printf '%s\n' "$@" | sort -u) <(apt-cache pkgnames | sort -u) | paste -sd' ')
+    [ -z "$absent" ] && return
+    echo "$(. /etc/os-release && echo "$PRETTY_NAME") does not have the packages $absent:" \
+        "build on Debian 12, or run the archive that it makes (docs/operations.md, \"Other distributions\")" >&2
+    exit 1
+}
+
 install_packages() {
     local as_root=""
     [ $# -eq 0 ] && return
+    check_system "$@"
     echo "installing: $*" >&2
     [ "$(id -u)" = 0 ] || as_root=sudo
     export DEBIAN_FRONTEND=noninteractive
     $as_root apt-get update -qq
+    check_available "$@"
     $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 

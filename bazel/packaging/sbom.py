@@ -1,47 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes an SBOM (SPDX 2.3, JSON) of what programs are linked with: sbom.py VERSION TIME PROGRAM...
+"""Writes an SBOM (SPDX 2.3, JSON) of what programs are linked with and carry: sbom.py VERSION TIME PREFIX PROGRAM...
 
-Shared libraries come from the programs' NEEDED entries. Static ones leave no such trace, so they are listed here, with a symbol that
-shows that they are in. The Debian package that owns a library has its name and version."""
+Shared libraries come from the programs' NEEDED entries, and the private copies from the list that bundle.py wrote below PREFIX. The
+Debian package that owns a library has its name and version. Static libraries are found by a function that a program then has."""
 
+import csv
 import datetime
 import hashlib
 import json
 import os
 import re
-import subprocess
 import sys
 
-# Debian package: a name that a program has if it contains the library.
-STATIC = {"libiberty-dev": "cplus_demangle_fill_name", "libnanopb-dev": "pb_decode"}
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "bundle"))
+import debian_packages  # noqa: E402
 
 
-def run(*words):
-    return subprocess.run(words, capture_output=True, text=True, check=False).stdout
-
-
-def needed(program):
-    return re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", program))
-
-
-def find_paths(program):
-    """The file of each library: {"libz.so.1": "/lib/..."}."""
-    return dict(re.findall(r"^\s*(\S+) => (/\S+)", run("ldd", program), re.M))
-
-
-def owner(path):
-    """(package, version) of a file; the package may know it without /usr."""
-    real = os.path.realpath(path)
-    for name in (real, real.removeprefix("/usr"), path):
-        found = re.match(r"([^:,\s]+)[^\s]*: ", run("dpkg-query", "-S", name))
-        if found:
-            return found[1], run("dpkg-query", "-W", "-f", "${Version}", found[1]).split("\n")[0]
-    return os.path.basename(path), "NOASSERTION"
+def make_id(name):
+    return "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name)
 
 
 def package(name, version, purpose="LIBRARY"):
     # NOASSERTION: the licence of a Debian package is in /usr/share/doc/PACKAGE/copyright, in more words than one.
-    entry = {"SPDXID": "SPDXRef-" + re.sub(r"[^A-Za-z0-9.-]", "-", name), "name": name, "versionInfo": version,
+    entry = {"SPDXID": make_id(name), "name": name, "versionInfo": version,
              "downloadLocation": "NOASSERTION", "filesAnalyzed": False, "licenseConcluded": "NOASSERTION",
              "licenseDeclared": "Apache-2.0" if purpose == "APPLICATION" else "NOASSERTION", "copyrightText": "NOASSERTION",
              "primaryPackagePurpose": purpose}
@@ -51,31 +32,66 @@ def package(name, version, purpose="LIBRARY"):
     return entry
 
 
-def main():
-    version, time, programs = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
-    packages, relations, digest = {}, set(), hashlib.sha256()
-    for program in programs:
-        name, paths = os.path.basename(program), find_paths(program)
+def file_entry(prefix, name):
+    path = os.path.join("lib/sonde", name)
+    with open(os.path.join(prefix, path), "rb") as file:
+        data = file.read()
+    return {"SPDXID": make_id("File-" + name), "fileName": "./" + path, "licenseConcluded": "NOASSERTION",
+            "copyrightText": "NOASSERTION", "fileTypes": ["BINARY"],
+            "checksums": [{"algorithm": kind, "checksumValue": hashlib.new(kind, data).hexdigest()} for kind in ("SHA1", "SHA256")]}
+
+
+class Document:
+    def __init__(self, version, prefix):
+        self.version, self.prefix = version, prefix
+        self.packages, self.files, self.relations, self.digest = {}, [], set(), hashlib.sha256()
+
+    def add_program(self, program):
+        name, paths = os.path.basename(program), debian_packages.find_paths(program)
         with open(program, "rb") as file:
-            digest.update(file.read())
-        packages[name] = package(name, version, "APPLICATION")
-        relations.add(("SPDXRef-DOCUMENT", "DESCRIBES", packages[name]["SPDXID"]))
-        libraries = [owner(paths[library]) + ("DYNAMIC_LINK",) for library in needed(program) if library in paths]
-        symbols = run("nm", program)
-        libraries += [(source, run("dpkg-query", "-W", "-f", "${Version}", source), "STATIC_LINK")
-                      for source, symbol in STATIC.items() if re.search(rf" [Tt] {symbol}\b", symbols)]
-        for library, library_version, kind in libraries:
-            packages.setdefault(library, package(library, library_version))
-            relations.add((packages[name]["SPDXID"], kind, packages[library]["SPDXID"]))
-    created = datetime.datetime.fromtimestamp(time, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    json.dump({
-        "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"sonde-{version}",
-        "documentNamespace": f"urn:sonde:{version}:{digest.hexdigest()}",
-        "creationInfo": {"created": created, "creators": [f"Tool: sonde-sbom-{version}"]},
-        "packages": [packages[name] for name in sorted(packages)],
-        "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b} for a, kind, b in sorted(relations)],
-    }, sys.stdout, indent=1)
-    print()
+            self.digest.update(file.read())
+        self.packages[name] = package(name, self.version, "APPLICATION")
+        self.relations.add(("SPDXRef-DOCUMENT", "DESCRIBES", make_id(name)))
+        shared = [debian_packages.find_owner(paths[library]) for library in debian_packages.find_needed(program) if library in paths]
+        for kind, owners in (("DYNAMIC_LINK", shared), ("STATIC_LINK", debian_packages.find_static(program))):
+            for owner in filter(None, owners):
+                self.packages.setdefault(owner.name, package(owner.name, owner.version))
+                self.relations.add((make_id(name), kind, make_id(owner.name)))
+
+    def add_copies(self):
+        """The files of lib/sonde, and which of them need which."""
+        with open(f"{self.prefix}/share/doc/sonde/libraries/LIBRARIES.tsv", encoding="utf-8", newline="") as table:
+            rows = [row for row in csv.DictReader(table, delimiter="\t") if row["file"].startswith("lib/sonde/")]
+        owners = {os.path.basename(row["file"]): row["package"] for row in rows}
+        for row in rows:
+            name = os.path.basename(row["file"])
+            self.packages.setdefault(row["package"], package(row["package"], row["version"]))
+            self.files.append(file_entry(self.prefix, name))
+            self.relations.add((make_id(row["package"]), "CONTAINS", make_id("File-" + name)))
+            for needed in debian_packages.find_needed(os.path.join(self.prefix, row["file"])):
+                if owners.get(needed, row["package"]) != row["package"]:
+                    self.relations.add((make_id(row["package"]), "DYNAMIC_LINK", make_id(owners[needed])))
+
+    def write(self, time, out):
+        created = datetime.datetime.fromtimestamp(time, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        json.dump({
+            "spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"sonde-{self.version}",
+            "documentNamespace": f"urn:sonde:{self.version}:{self.digest.hexdigest()}",
+            "creationInfo": {"created": created, "creators": [f"Tool: sonde-sbom-{self.version}"]},
+            "packages": [self.packages[name] for name in sorted(self.packages)],
+            "files": self.files,
+            "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b}
+                              for a, kind, b in sorted(self.relations)],
+        }, out, indent=1)
+        print(file=out)
+
+
+def main():
+    document = Document(sys.argv[1], sys.argv[3])
+    for program in sys.argv[4:]:
+        document.add_program(program)
+    document.add_copies()
+    document.write(int(sys.argv[2]), sys.stdout)
 
 
 main()

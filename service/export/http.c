@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/container_of.h"
+#include "api/os/ca_bundle.h"
 #include "api/settings/options.h"
 #include "service/export/transport.h"
 #include "service/http/library.h"
@@ -52,8 +53,9 @@ static void set_options(struct http *http, struct sonde_slice request, uint32_t 
     curl->set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl->set(handle, CURLOPT_XFERINFODATA, http);
     curl->set(handle, CURLOPT_CA_CACHE_TIMEOUT, 0L); /* a new connection reads its files */
-    if (http->ca_file)
-        curl->set(handle, CURLOPT_CAINFO, http->ca_file);
+    const char *ca = http->ca_file ? http->ca_file : sonde_ca_bundle();
+    if (ca)
+        curl->set(handle, CURLOPT_CAINFO, ca);
     if (http->cert_file)
         curl->set(handle, CURLOPT_SSLCERT, http->cert_file);
     if (http->key_file)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/os/ca_bundle.h"
 #include "clients/collect/discovery/source.h"
 
 #include <curl/curl.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct download {
@@ -28,14 +28,9 @@ static void init_library(void) {
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static const char *ca_file(void) {
-    const char *file = getenv("CURL_CA_BUNDLE");
-    return file && *file ? file : getenv("SSL_CERT_FILE");
-}
-
 static bool set_up(CURL *curl, const struct source_spec *spec, struct download *download) {
     bool is_https = strncmp(spec->text, "https:", 6) == 0;
-    const char *ca = ca_file();
+    const char *ca = sonde_ca_bundle();
     bool is_good = true;
     is_good &= !curl_easy_setopt(curl, CURLOPT_URL, spec->text);
     is_good &= !curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -53,7 +48,7 @@ static bool set_up(CURL *curl, const struct source_spec *spec, struct download *
     is_good &= !curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
     is_good &= !curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
     is_good &= !curl_easy_setopt(curl, CURLOPT_XFERINFODATA, download);
-    if (ca && *ca)
+    if (ca)
         is_good &= !curl_easy_setopt(curl, CURLOPT_CAINFO, ca);
     return is_good;
 }

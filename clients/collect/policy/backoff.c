@@ -2,6 +2,16 @@
 #include "clients/collect/policy/backoff.h"
 
 #include <stdlib.h>
+#include <sys/random.h>
+
+/* arc4random_uniform would do this, but glibc has it only since 2.36. If the kernel has no random
+ * bits yet, early at boot, the answer is 0, so a pause is as short as it may be. */
+static uint32_t random_below(uint32_t bound) {
+    uint32_t bits = 0;
+    if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) != sizeof bits)
+        bits = 0;
+    return (uint32_t)((uint64_t)bits * bound >> 32);
+}
 
 uint32_t backoff_ms(uint32_t failures) {
     uint32_t pause = BACKOFF_FIRST_MS;
@@ -9,9 +19,9 @@ uint32_t backoff_ms(uint32_t failures) {
         pause *= 2;
     if (pause > BACKOFF_MAX_MS)
         pause = BACKOFF_MAX_MS;
-    return pause / 2 + arc4random_uniform(pause - pause / 2 + 1);
+    return pause / 2 + random_below(pause - pause / 2 + 1);
 }
 
 uint32_t backoff_jitter_ms(uint32_t span_ms) {
-    return arc4random_uniform(span_ms);
+    return random_below(span_ms);
 }

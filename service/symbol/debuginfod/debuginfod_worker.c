@@ -19,6 +19,8 @@
  * worker would need a directory to write to; now it can only write to one open file. */
 #include "service/symbol/debuginfod/debuginfod.h"
 
+#include "api/os/ca_bundle.h"
+
 #include <curl/curl.h>
 #include <dlfcn.h>
 #include <grp.h>
@@ -98,7 +100,9 @@ static size_t on_bytes(char *bytes, size_t size, size_t count, void *context) {
 
 /* Only HTTP: a redirect to file: or another protocol could read what the server must not see. */
 static bool prepare(const struct library *curl, CURL *request, const char *url) {
-    return curl->set(request, CURLOPT_URL, url) == CURLE_OK &&
+    const char *ca = sonde_ca_bundle();
+    return (!ca || curl->set(request, CURLOPT_CAINFO, ca) == CURLE_OK) &&
+           curl->set(request, CURLOPT_URL, url) == CURLE_OK &&
            curl->set(request, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl->set(request, CURLOPT_REDIR_PROTOCOLS_STR, "http,https") == CURLE_OK &&
            curl->set(request, CURLOPT_FOLLOWLOCATION, 1L) == CURLE_OK &&

@@ -5,6 +5,8 @@
  * so that an answer that breaks off in the middle is never taken for a whole one. */
 #include "service/store/clickhouse/http/server.h"
 
+#include "api/os/ca_bundle.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +139,9 @@ static struct curl_slist *headers_of(const struct http_server *server) {
 static void set_options(CURL *handle, const struct http_request *request, struct call *call,
                         struct curl_slist *headers) {
     const struct http_library *curl = http_library();
+    const char *ca = sonde_ca_bundle();
+    if (ca)
+        curl->set(handle, CURLOPT_CAINFO, ca);
     curl->set(handle, CURLOPT_HTTPHEADER, headers);
     curl->set(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl->set(handle, CURLOPT_NOSIGNAL, 1L);
