@@ -21,8 +21,8 @@ bool shared_memory_is_whole(int fd, uint64_t bytes);
 
 /* Maps sealed memory for reading, or returns NULL with errno. The mapping is private: before Linux
  * 6.7, the kernel refuses a shared one of memory with F_SEAL_WRITE, even for reading (EPERM). Both
- * have the same pages as long as nobody writes, which the seal prevents. Memory that its owner still
- * changes must be mapped with MAP_SHARED and has no such seal. */
+ * have the same pages as long as nobody writes, which the seal prevents. Memory that its owner
+ * still changes must be mapped with MAP_SHARED and has no such seal. */
 const void *shared_memory_map(int fd, uint64_t bytes);
 
 #endif

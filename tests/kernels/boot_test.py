@@ -8,11 +8,8 @@ from tests.e2e import stack
 from tests.kernels import machine
 
 # A question for each cause that kept Sonde from working on stock kernels.
-CELLS = """
-setting default true
-ask root record machine guest threads curl doctor
-ask nobody record guest
-"""
+QUESTIONS = {"root": ["record", "machine", "guest", "threads", "curl", "doctor"], "nobody": ["record", "guest"]}
+CELLS = "setting default true\n" + "".join(f"ask {user} {' '.join(questions)}\n" for user, questions in QUESTIONS.items())
 SECONDS = 240  # a boot that hangs ends with the console's last lines; the usual time is a quarter of that
 
 
@@ -31,6 +28,8 @@ def test_a_stock_kernel_of_debian_12():
         print(f"{setting}: {user} {question}: {word} {text}")
     failed = [answer for answer in found if answer[3] == "FAIL"]
     assert not failed, "\n".join([*map(str, failed), *lines[-20:]])
+    check.equal({(user, question) for _, user, question, _, _ in found},
+                {(user, question) for user, questions in QUESTIONS.items() for question in questions})
     refused = {(user, question): text for _, user, question, word, text in found if word == "no"}
     # perf is for root alone there; another user is told the setting, and has the guest.
     check.equal(set(refused), {("nobody", "record")})

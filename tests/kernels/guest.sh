@@ -122,6 +122,7 @@ begin() { # begin USER PORT: a process of its own, and one under the guest
     echo "= begin|$1|run|FAIL|$(tail -n 1 "/tmp/$1/run")"
 }
 
+echo # the firmware leaves an unfinished line
 begin root 20180
 begin nobody 20181
 . /cells

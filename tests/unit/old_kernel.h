@@ -5,23 +5,32 @@
 #define SONDE_TESTS_UNIT_OLD_KERNEL_H
 
 #include <errno.h>
-#include <seccomp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 /* Before Linux 6.7, mmap of sealed memory with MAP_SHARED fails with EPERM, even for reading. The
  * filter cannot see whether memory is sealed, so it refuses all shared mappings for reading. For
  * good: call it in a child. False: the kernel accepts no filter. */
 static inline bool old_kernel_refuse_shared_maps(void) {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
-    int result = filter ? seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(mmap), 2,
-                                           SCMP_A2(SCMP_CMP_EQ, PROT_READ),
-                                           SCMP_A3(SCMP_CMP_MASKED_EQ, 3, MAP_SHARED))
-                        : -ENOMEM;
-    if (result == 0)
-        result = seccomp_load(filter);
-    seccomp_release(filter);
-    return result == 0;
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 6),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PROT_READ, 0, 4),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[3])),
+        BPF_STMT(BPF_ALU | BPF_AND | BPF_K, MAP_SHARED | MAP_PRIVATE),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, MAP_SHARED, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {sizeof code / sizeof *code, code};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 
 #endif

@@ -67,8 +67,9 @@ enum symbol_module_kind mapping_kind(const struct mapping *mapping);
 const char *mapping_shown_path(const struct mapping *mapping);
 /* The base name of the program as users know it; NULL if that is the file's own. */
 const char *mapping_program_name(const struct mapping *mapping);
-/* Keeps the reason why the mapping's unwind table could not be loaded. SONDE_OK, and files that have
- * no such table (SONDE_NOT_AVAILABLE, SONDE_INVALID_ARGUMENT), are not a problem. Any thread. */
+/* Keeps the reason why the mapping's unwind table could not be loaded. SONDE_OK, and files that
+ * have no such table (SONDE_NOT_AVAILABLE, SONDE_INVALID_ARGUMENT), are not a problem. Any
+ * thread. */
 void mapping_set_problem(struct mapping *mapping, sonde_err err, const struct sonde_diag *diag);
 /* NULL = none. */
 const char *mapping_problem(const struct mapping *mapping);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The functions of a file that may lack unwind information, by its symbol table, and their rows by
- * analysis; and the code at which the kernel starts the file, which is the root of stacks. Only programs without an interpreter are looked at: static ones, and the C library
- * musl, which is its own interpreter. Elsewhere code without unwind information has frame pointers
- * (V8, Go). One thread. */
+ * analysis; and the code at which the kernel starts the file, which is the root of stacks. Only
+ * programs without an interpreter are looked at: static ones, and the C library musl, which is its
+ * own interpreter. Elsewhere code without unwind information has frame pointers (V8, Go). One
+ * thread. */
 #ifndef SONDE_SERVICE_UNWIND_CODE_FUNCTIONS_H
 #define SONDE_SERVICE_UNWIND_CODE_FUNCTIONS_H
 

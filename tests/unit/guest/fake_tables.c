@@ -80,3 +80,10 @@ int fake_table(const sonde_guest_v1_Mapping *mapping, uint64_t *bias, uint64_t *
     *bytes = file->bytes;
     return fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
 }
+
+int fake_table_without_seals(int fd, uint64_t bytes) {
+    int other = memfd_create("unsealed", MFD_CLOEXEC);
+    CHECK(other >= 0 && ftruncate(other, (off_t)bytes) == 0);
+    close(fd);
+    return other;
+}
