@@ -31,7 +31,6 @@ SETTINGS = [
     sysctl("yama/ptrace_scope", 1, 0, "record waits threads", "record threads guest"),
     sysctl("yama/ptrace_scope", 2, 0, "record waits threads", "record threads guest"),
     ("cgroup v1", "mkdir -p /run/v1 && mount -t cgroup -o none,name=v1 none /run/v1", "umount /run/v1", "record machine", ""),
-    ("read-only root", "mount -o remount,ro /", "mount -o remount,rw /", "record machine guest threads", "guest threads"),
     ("unprivileged_bpf_disabled=1", "echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled", "true", "bpf", ""),
     ("modules_disabled=1", "echo 1 >/proc/sys/kernel/modules_disabled", "true", "record curl", "curl"),
     sysctl("yama/ptrace_scope", 3, None, "record waits threads guest", "guest threads"),

@@ -40,6 +40,7 @@ has() { # has PATTERN [FILE below the user's folder]
 }
 
 ask_record() { # callers of a leaf without a frame pointer
+    rm -f "/tmp/$user"/?.collapsed
     as "$user" "sonde record $pid -d 1 -F 199 -o /tmp/$user/x.collapsed"
     has 'spin_worker;spin_caller;spin_leaf' x.collapsed
     answer $?
@@ -50,16 +51,19 @@ ask_machine() {
     answer $?
 }
 ask_waits() { # where threads wait
+    rm -f "/tmp/$user"/?.collapsed
     as "$user" "sonde record $pid -d 1 --mode off-cpu -o /tmp/$user/y.collapsed"
     has 'main' y.collapsed
     answer $?
 }
 ask_bpf() { # measured at each switch, and not by looking
+    rm -f "/tmp/$user"/?.collapsed
     as "$user" "sonde record $pid -d 1 --mode off-cpu -o /tmp/$user/y.collapsed"
     has 'main' y.collapsed && ! has 'by looks'
     answer $?
 }
 ask_guest() {
+    rm -f "/tmp/$user"/?.collapsed
     as "$user" "sonde record $user-guest --source guest -d 1 -o /tmp/$user/z.collapsed"
     has 'spin_worker;spin_caller;spin_leaf' z.collapsed
     answer $?
@@ -85,6 +89,7 @@ ask_hotplug() { # CPUs come and go during a capture
         sleep 0.2
         echo 1 >/sys/devices/system/cpu/cpu$cpu/online
     done) 2>/dev/null &
+    rm -f "/tmp/$user"/?.collapsed
     as "$user" "sonde record $pid -d 3 -F 199 -o /tmp/$user/x.collapsed"
     wait $!
     has 'spin_worker;spin_caller;spin_leaf' x.collapsed
@@ -92,6 +97,7 @@ ask_hotplug() { # CPUs come and go during a capture
 }
 ask_change() { # perf is refused, then allowed, during captures of the guest, which goes on
     echo 3 >/proc/sys/kernel/perf_event_paranoid
+    rm -f "/tmp/$user"/?.collapsed
     as "$user" "sonde record $user-guest --source guest -d 6 -o /tmp/$user/z.collapsed" &
     sleep 2
     echo 2 >/proc/sys/kernel/perf_event_paranoid

@@ -326,7 +326,8 @@ static void share_cost(struct host_stream *stream, uint64_t spent_ns) {
         target->totals.handler_count += target->host->samples;
         target->totals.handler_ns += target->host->samples * each_ns;
         target->host->samples = 0;
-        if (target->stacks)
+        /* Names can come late. A sample that waits for its unwind table must not wait for them. */
+        if (target->stacks && !stream->park.first)
             (void)tables_load_names(target, target->stacks);
     }
     stream->samples = 0;

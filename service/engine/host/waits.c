@@ -286,10 +286,12 @@ void waits_note(const struct host_stream *stream, char *text, size_t size) {
     text[0] = 0;
     if (!waits || waits->period_ns == 0)
         return;
-    if (waits->state == WAITS_LOOK && waits->has_refused)
+    if (waits->has_refused)
         snprintf(text, size,
-                 "waits: without stacks, because the kernel hides them "
-                 "(kernel.yama.ptrace_scope=0 or CAP_SYS_PTRACE)");
+                 "waits: %s, because the kernel hides them (kernel.yama.ptrace_scope=0 or "
+                 "CAP_SYS_PTRACE)",
+                 waits->state == WAITS_LOOK ? "without stacks"
+                                            : "threads that were blocked already have no stacks");
     else if (waits->state == WAITS_LOOK)
         snprintf(text, size, "waits: by looks (%s)", waits->why);
 }
