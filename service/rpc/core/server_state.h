@@ -64,7 +64,6 @@ struct rpc_server {
 struct rpc_arrival {
     grpc_call *call;
     grpc_metadata_array metadata;
-    grpc_byte_buffer *payload;
     uint64_t deadline_ns; /* on the monotonic clock; 0 = none */
 };
 
@@ -119,7 +118,7 @@ SONDE_MUST_USE sonde_err rpc_caller_limit(struct rpc_caller *caller, struct engi
                                           ProtobufCMessage *request, struct sonde_arena *arena,
                                           struct sonde_diag *diag);
 
-/* decode.c: decodes with bounds; the message lives in the arena. payload may be NULL. */
+/* decode.c: decodes with bounds; the message lives in the arena. */
 SONDE_MUST_USE sonde_err rpc_decode(grpc_byte_buffer *payload,
                                     const ProtobufCMessageDescriptor *type,
                                     struct sonde_arena *arena, ProtobufCMessage **message,
