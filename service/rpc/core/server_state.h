@@ -5,8 +5,8 @@
 #define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 
 #include "api/os/token_file.h"
+#include "api/text/line_limit.h"
 #include "service/rpc/core/audit.h"
-#include "service/rpc/core/audit_limit.h"
 #include "service/rpc/core/call.h"
 #include "service/rpc/core/listen.h"
 #include "service/rpc/core/server.h"
@@ -54,7 +54,7 @@ struct rpc_server {
     void *log_context;
     const atomic_bool *log_switch;
     void (*report)(const char *line); /* NULL = no audit */
-    struct audit_limit audit_limit;
+    struct line_limit audit_limit;
     struct loop_timer audit_timer;
     rpc_export_info *export_info; /* NULL = nothing is sent from here */
     void *export_context;
