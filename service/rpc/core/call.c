@@ -8,6 +8,7 @@
  *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
  *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
  */
+#include "api/text/utf8.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
@@ -298,7 +299,7 @@ static void stop_waiting(struct rpc_call *call) {
 
 static const struct rpc_call_events waiting_events = {.on_stop = stop_waiting};
 
-/* While the one request of a call is awaited, the receive itself reports that the client has gone. */
+/* While the one request of a call is awaited, the receive reports that the client has gone. */
 static void wait_for_request(struct rpc_call *call) {
     call->events = &waiting_events;
     receive(call);
@@ -482,9 +483,7 @@ void rpc_call_note(struct rpc_call *call, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(call->note + used, sizeof call->note - used, format, arguments);
     va_end(arguments);
-    for (char *at = call->note + used; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = '?';
+    sonde_utf8_replace(call->note + used, '?');
 }
 
 grpc_slice rpc_pack(const ProtobufCMessage *message) {
