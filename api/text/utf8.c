@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/text/utf8.h"
 
+#include <string.h>
+
 /* The lead byte of a character of 1 to 4 bytes, and the lowest code point of that length. */
 static const struct {
     uint8_t mask, lead;
@@ -36,15 +38,17 @@ bool sonde_utf8_is_valid(const char *text, size_t len) {
     return true;
 }
 
-static bool is_control(uint32_t code) {
-    return code < 0x20 || (code >= 0x7f && code < 0xa0);
+bool sonde_utf8_is_control(uint32_t code) {
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c || code == 0x200e ||
+           code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
 }
 
 bool sonde_utf8_is_clean(const char *text, size_t len) {
     uint32_t code;
     for (size_t i = 0, step; i < len; i += step) {
         step = sonde_utf8_next(text + i, len - i, &code);
-        if (step == 0 || is_control(code))
+        if (step == 0 || sonde_utf8_is_control(code))
             return false;
     }
     return true;
@@ -56,10 +60,38 @@ void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len) {
         size_t step = sonde_utf8_next(text + i, len - i, &code);
         if (step == 0)
             sonde_buf_printf(out, "\\x%02x", (uint8_t)text[i]);
-        else if (is_control(code))
+        else if (sonde_utf8_is_control(code))
             sonde_buf_putc(out, ' ');
         else
             sonde_buf_append(out, text + i, step);
+        i += step ? step : 1;
+    }
+}
+
+/* Length of the first character; 0 when it is not to be printed. */
+static size_t printable(const char *text, size_t len) {
+    uint32_t code;
+    size_t step = sonde_utf8_next(text, len, &code);
+    return step && !sonde_utf8_is_control(code) ? step : 0;
+}
+
+void sonde_utf8_escape(struct sonde_buf *out, const char *text, size_t len) {
+    for (size_t i = 0; i < len;) {
+        size_t step = printable(text + i, len - i);
+        if (step)
+            sonde_buf_append(out, text + i, step);
+        else
+            sonde_buf_printf(out, "\\x%02x", (uint8_t)text[i]);
+        i += step ? step : 1;
+    }
+}
+
+void sonde_utf8_replace(char *text, char other) {
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len;) {
+        size_t step = printable(text + i, len - i);
+        if (!step)
+            text[i] = other;
         i += step ? step : 1;
     }
 }

@@ -15,10 +15,18 @@ bool sonde_utf8_is_valid(const char *text, size_t len);
 static inline bool sonde_utf8_continues(char byte) {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
-/* Whether the text is valid and has no control characters, so that sonde_utf8_clean would copy it
+/* Whether a character could change what a terminal or a reader sees of the text around it: control
+ * characters (C0, DEL, C1) and those that change the direction of writing. */
+bool sonde_utf8_is_control(uint32_t code);
+/* Whether the text is valid and has no such characters, so that sonde_utf8_clean would copy it
  * unchanged. */
 bool sonde_utf8_is_clean(const char *text, size_t len);
 /* Appends the text with each invalid byte as \xNN and each control character as a space. */
 void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len);
+/* Appends the text for a terminal or a log, with each byte of such a character and each invalid
+ * byte as \xNN. */
+void sonde_utf8_escape(struct sonde_buf *out, const char *text, size_t len);
+/* Replaces each byte of such a character and each invalid byte in a string with `other`. */
+void sonde_utf8_replace(char *text, char other);
 
 #endif

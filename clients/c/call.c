@@ -17,10 +17,10 @@
  * it has run, so an event is never delivered twice. */
 #include "clients/c/client_state.h"
 
+#include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/tsan.h"
 
 #include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,19 +212,18 @@ static sonde_err outcome(const struct client_call *call, struct sonde_diag *diag
 }
 
 static ProtobufCMessage *decode(struct client_call *call, grpc_byte_buffer *bytes) {
-    grpc_byte_buffer_reader reader;
+    grpc_slice slice;
     ProtobufCMessage *message = NULL;
-    if (grpc_byte_buffer_reader_init(&reader, bytes)) {
-        grpc_slice slice = grpc_byte_buffer_reader_readall(&reader);
-        grpc_byte_buffer_reader_destroy(&reader);
+    if (!sonde_message_read(bytes, CLIENT_MAX_MESSAGE_BYTES, &slice, &call->mistake)) {
         message = protobuf_c_message_unpack(call->method->response, NULL, GRPC_SLICE_LENGTH(slice),
                                             GRPC_SLICE_START_PTR(slice));
         grpc_slice_unref(slice);
     }
     if (!message) {
-        (void)sonde_fail(&call->mistake, SONDE_PROTOCOL,
-                         "the service's answer is not a valid %s message",
-                         call->method->response->name);
+        if (!call->mistake.code)
+            (void)sonde_fail(&call->mistake, SONDE_PROTOCOL,
+                             "the service's answer is not a valid %s message",
+                             call->method->response->name);
         client_call_cancel(call);
     }
     return message;

@@ -33,6 +33,7 @@ struct setting {
  * no connection with other channels, so that the gateway can keep long streams apart. */
 static const struct setting common[] = {
     {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, CLIENT_MAX_MESSAGE_BYTES},
+    {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0}, /* api/rpc/message.h */
     {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100},
     {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* also the time limit of one attempt */
     {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000},

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/cli.h"
 
+#include "api/text/utf8.h"
+
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 bool cli_options(const struct verb *verb, void *settings, bool stop_at_plain, int *argc,
@@ -32,8 +35,16 @@ int cli_usage(const struct verb *verb, const char *format, ...) {
 }
 
 static void put(FILE *out, const char *text, size_t most) {
-    for (size_t i = 0; text[i] && i < most; i++)
-        fputc((unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i], out);
+    size_t len = strnlen(text, most);
+    for (size_t i = 0; i < len;) {
+        uint32_t code;
+        size_t step = sonde_utf8_next(text + i, len - i, &code);
+        if (step && !sonde_utf8_is_control(code))
+            fwrite(text + i, 1, step, out);
+        else
+            fputc('?', out);
+        i += step ? step : 1;
+    }
 }
 
 void cli_put_name(FILE *out, const char *name) {

@@ -7,6 +7,7 @@
 #include "api/gzip.h"
 #include "api/os/socket_peer.h"
 #include "api/os/tls_files.h"
+#include "api/text/line_limit.h"
 #include "gateway/http/http.h"
 
 #include <h2o.h>
@@ -59,6 +60,7 @@ struct http_server {
     uint32_t connections;
     uint32_t requests;
     struct http_request *first; /* requests that h2o has not freed yet */
+    struct line_limit refusals; /* log.c */
     bool accepting;
     atomic_int stops;
     h2o_multithread_message_t wake; /* sent by http_server_stop */
@@ -128,6 +130,7 @@ bool http_watch_is_wasteful(const struct connection *connection);
 void http_watch_wasted(struct http_request *request); /* the client reset an HTTP/2 request */
 /* log.c */
 void http_log_register(struct http_server *server, h2o_pathconf_t *path);
+void http_log_finish(struct http_server *server); /* writes how many lines were left out */
 void http_headers_register(struct http_server *server, h2o_pathconf_t *path);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Adds the security headers to every answer, ours and h2o's, and logs one line when it has ended.
- * The line never contains a header's value. */
+ * The line never contains a header's value. Refused requests share a few lines a minute, because a
+ * client without a token must not fill the disk; the rest is counted. */
 #include "gateway/http/http_server.h"
 
 #include <time.h>
@@ -68,7 +69,53 @@ static int64_t microseconds(struct timeval time) {
     return (int64_t)time.tv_sec * 1000000 + time.tv_usec;
 }
 
+static void format_stamp(char stamp[40], struct timeval now) {
+    struct tm parts;
+    char day[24];
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(stamp, 40, "%s.%03dZ", day, (int)(now.tv_usec / 1000));
+}
+
+static void report_left_out(struct http_server *server) {
+    char stamp[40];
+    struct timeval now;
+    uint64_t left_out = line_limit_take(&server->refusals);
+    if (left_out == 0)
+        return;
+    gettimeofday(&now, NULL);
+    format_stamp(stamp, now);
+    fprintf(stderr,
+            "time=%s %llu more requests were refused; at most %d lines a minute are written about "
+            "such requests\n",
+            stamp, (unsigned long long)left_out, LINE_LIMIT_LINES);
+}
+
+void http_log_finish(struct http_server *server) {
+    report_left_out(server);
+}
+
+/* Whether the client was refused before anything was looked up, or sent a broken request. */
+static bool is_refusal(int status) {
+    static const int statuses[] = {0, 400, 401, 403, 413, 421, 429, 431};
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (status == statuses[i])
+            return true;
+    return false;
+}
+
+static bool is_logged(struct http_server *server, const h2o_req_t *req) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ms = now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+    if (now_ms - server->refusals.begin_ms >= LINE_LIMIT_SPAN_MS)
+        report_left_out(server);
+    return !is_refusal(req->res.status) || line_limit_admits(&server->refusals, now_ms);
+}
+
 static void log_access(h2o_logger_t *self, h2o_req_t *req) {
+    if (!is_logged(((struct our_logger *)(void *)self)->server, req))
+        return;
     struct http_request *request = http_request_of(req);
     char path[4 * MAX_PATH], method[64], stamp[40], peer[64] = "?";
     h2o_iovec_t head = req->input.path;
@@ -78,17 +125,13 @@ static void log_access(h2o_logger_t *self, h2o_req_t *req) {
         http_request_peer(request, peer, sizeof peer);
     struct timeval now;
     gettimeofday(&now, NULL);
-    struct tm parts;
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
+    format_stamp(stamp, now);
     int64_t began = microseconds(req->timestamps.request_begin_at);
-    fprintf(
-        stderr,
-        "time=%s.%03dZ peer=%s version=%d.%d method=%s path=%s status=%d bytes=%zu ms=%.1f%s%s\n",
-        stamp, (int)(now.tv_usec / 1000), peer, req->version >> 8, req->version & 0xff, method,
-        path, req->res.status, req->bytes_sent,
-        began ? (double)(microseconds(now) - began) / 1000 : 0.0,
-        request && request->note[0] ? " " : "", request ? request->note : "");
+    fprintf(stderr,
+            "time=%s peer=%s version=%d.%d method=%s path=%s status=%d bytes=%zu ms=%.1f%s%s\n",
+            stamp, peer, req->version >> 8, req->version & 0xff, method, path, req->res.status,
+            req->bytes_sent, began ? (double)(microseconds(now) - began) / 1000 : 0.0,
+            request && request->note[0] ? " " : "", request ? request->note : "");
 }
 
 void http_log_register(struct http_server *server, h2o_pathconf_t *path) {

@@ -38,6 +38,8 @@ static void on_posts(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messa
 static void configure(struct http_server *server, bool http2) {
     h2o_globalconf_t *config = &server->config;
     h2o_config_init(config);
+    /* Bodies have a limit, so they stay in memory: the gateway may not make files. */
+    h2o_socket_buffer_mmap_settings.threshold = SIZE_MAX;
     config->server_name = h2o_iovec_init(H2O_STRLIT("sonde"));
     config->max_request_entity_size = HTTP_MAX_BODY;
     config->http1.req_timeout = REQUEST_TIMEOUT_MS;
@@ -180,6 +182,7 @@ void http_server_destroy(struct http_server *server) {
     if (!server)
         return;
     http_listen_close(server);
+    http_log_finish(server);
     http_tls_destroy(server);
     server->next_ended = ended;
     ended = server;

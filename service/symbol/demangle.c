@@ -80,7 +80,7 @@ size_t symbol_clone_base(const char *name, size_t len) {
 static size_t printable_len(const char *text, size_t len) {
     uint32_t code = 0;
     size_t step = sonde_utf8_next(text, len, &code);
-    return code < 0x20 || code == 0x7f ? 0 : step;
+    return sonde_utf8_is_control(code) ? 0 : step;
 }
 
 /* Bytes of printable ASCII at the start of text. */

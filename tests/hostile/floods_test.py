@@ -113,6 +113,30 @@ def test_the_connection_that_was_idle_the_longest_is_closed_first():
             client.close()
 
 
+def test_refused_requests_do_not_fill_the_log():
+    path = os.path.join(check.short_folder(), "log")
+    script = ("import socket, sys\n"
+              "host, port = sys.argv[1].split(':')\n"
+              "for _ in range(10):\n"
+              "    client = socket.create_connection((host, int(port)))\n"
+              "    client.sendall(b'GET /v1/targets HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n' * 50)\n"
+              "    seen = b''\n"
+              "    while seen.count(b'HTTP/1.1 401') < 50:\n"
+              "        seen += client.recv(65536) or sys.exit('closed')\n")
+    service = sonded("--everybody")
+    with open(path, "w", encoding="utf-8") as log:
+        process, host = gateway(stderr=log)
+    subprocess.run(as_nobody("/usr/bin/python3", "-c", script, host), check=True, timeout=60)
+    assert seconds_of(host) < 8
+    stop(process)
+    stop(service)
+    with open(path, encoding="utf-8") as log:
+        lines = log.read().splitlines()
+    check.equal(sum("status=401" in line for line in lines), 60)
+    check.equal(sum("status=200" in line for line in lines), 1, "lines about the honest request")
+    check.equal([line.split(" ", 1)[1].split(";")[0] for line in lines if "more requests" in line], ["440 more requests were refused"])
+
+
 class Stopped:
     """Stops one thread of a process, so that the process cannot stop when it is told to."""
 

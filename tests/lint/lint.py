@@ -11,7 +11,7 @@ MAX_FUNCTION, MAX_FILE, MAX_NESTING, MAX_COLUMNS = 60, 500, 3, 100
 
 # An include or a name, and the folders that may say it: each foreign library has one door.
 DOORS = [
-    (re.compile(r"#include <grpc/"), ("service/rpc/", "clients/c/", "tests/")),
+    (re.compile(r"#include <grpc/"), ("service/rpc/", "api/rpc/", "clients/c/", "tests/")),
     (re.compile(r'#include [<"]h2o'), ("gateway/http", "tests/")),
     (re.compile(r"#include <jansson"), ("gateway/request/json", "clients/collect/discovery/hosts_json", "tests/")),
     (re.compile(r"#include <libunwind"), ("service/engine/unwind_check/other_", "tests/")),

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 
 sys.path[:0] = [os.path.abspath("clients/python"), os.path.abspath("tests/rest"), os.getcwd()]
 import grpc  # noqa: E402
@@ -113,6 +114,36 @@ def test_unfinished_requests_do_not_delay_other_calls():
         with connection() as client:
             client.say(b"".join(call(n, "GetInfo", b"", 0) for n in range(1, 1001, 2)))
             server.service.GetInfo()
+
+
+def bomb(mib):
+    """A gRPC message that is compressed by gzip and unpacks to `mib` MiB."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    body = b"".join(packer.compress(bytes(1 << 20)) for _ in range(mib)) + packer.flush()
+    return b"\x01" + struct.pack(">I", len(body)) + body
+
+
+def test_compressed_messages_are_bounded_before_they_are_unpacked():
+    message = bomb(60)
+    parts = [message[at:at + 16000] for at in range(0, len(message), 16000)]
+    encoding = h2.header("grpc-encoding", "gzip")
+    for method in ("ListTargets", "SymbolizeStream", "Symbolize"):
+        with Attack():
+            with connection() as client:
+                client.say(call(1, method, parts[0], 0, encoding))
+                for part in parts[1:]:
+                    client.say(h2.frame(h2.DATA, 0, 1, part))
+                client.say(h2.frame(h2.DATA, h2.END_STREAM, 1))
+                answer = b"".join(payload for kind, _, _, payload in client.frames(1) if kind == h2.HEADERS)
+                assert b"at most" in answer, f"{method}: {answer[-200:]}"
+            server.service.GetInfo()
+
+
+def test_compressed_messages_of_honest_clients_are_read():
+    for algorithm in (grpc.Compression.Gzip, grpc.Compression.Deflate):
+        with grpc.insecure_channel(f"unix:{server.path}", compression=algorithm) as channel:
+            ask = channel.unary_unary(PROFILER + "ListTargets")
+            ask(b"\xfa\x7f\xc8\x01" + b"x" * 200, timeout=10)  # an unknown field, long enough to be compressed
 
 
 def test_endless_pings_do_not_delay_other_calls():

@@ -108,6 +108,41 @@ def _refusal(channel, message, token=None):
     return None
 
 
+def _nested(levels):
+    """A value in `levels` arrays."""
+    heads, size = [], 3
+    for _ in range(levels):
+        for key in (b"\x0a", b"\x2a"):
+            rest, head = size, key
+            while rest > 127:
+                head, rest = head + bytes([rest & 127 | 128]), rest >> 7
+            heads.append(head + bytes([rest]))
+            size += len(heads[-1])
+    return b"".join(reversed(heads)) + b"\x0a\x01x"
+
+
+def test_deeply_nested_values_are_refused():
+    def raw(levels):
+        data = _nested(levels)
+        for key in (0x12, 0x0a, 0x0a, 0x0a):  # value, attributes, resource, resource_profiles
+            rest, head = len(data), bytes([key])
+            while rest > 127:
+                head, rest = head + bytes([rest & 127 | 128]), rest >> 7
+            data = head + bytes([rest]) + data
+        return data
+
+    with History() as history:
+        for levels in (60, 12_000):
+            try:
+                export(history.service.channel, raw(levels))
+                raise AssertionError(f"{levels} levels were accepted")
+            except grpc.RpcError as error:
+                check.equal(error.code(), grpc.StatusCode.INVALID_ARGUMENT)
+                assert "levels deep" in error.details(), error.details()
+        export(history.service.channel, raw(30))
+        history.service.GetHistoryInfo(timeout=10)
+
+
 def test_bad_messages_are_refused_and_do_no_harm():
     with History() as history:
         channel = history.service.channel

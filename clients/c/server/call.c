@@ -2,11 +2,11 @@
  *
  * A call ends when its `close` batch has completed, whoever ended it; from then on no batch is
  * started. It is freed when none is under way any more. */
+#include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "clients/c/server/server_state.h"
 
 #include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
 #include <grpc/support/alloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,15 +215,16 @@ static void deliver(struct server_call *call, const ProtobufCMessage *message) {
     }
 }
 
-static ProtobufCMessage *unpack(const struct server_method *method, grpc_byte_buffer *bytes) {
-    grpc_byte_buffer_reader reader;
-    if (!grpc_byte_buffer_reader_init(&reader, bytes))
+static ProtobufCMessage *unpack(const struct server_method *method, grpc_byte_buffer *bytes,
+                                struct sonde_diag *diag) {
+    grpc_slice all;
+    if (sonde_message_read(bytes, SERVER_MAX_REQUEST, &all, diag))
         return NULL;
-    grpc_slice all = grpc_byte_buffer_reader_readall(&reader);
     ProtobufCMessage *message = protobuf_c_message_unpack(
         method->request, NULL, GRPC_SLICE_LENGTH(all), GRPC_SLICE_START_PTR(all));
     grpc_slice_unref(all);
-    grpc_byte_buffer_reader_destroy(&reader);
+    if (!message)
+        (void)sonde_fail(diag, SONDE_PROTOCOL, "the request cannot be decoded");
     return message;
 }
 
@@ -244,10 +245,11 @@ static void on_read(struct server_call *call) {
             deliver(call, NULL);
         return;
     }
-    ProtobufCMessage *message = unpack(call->method, bytes);
+    struct sonde_diag diag = {0};
+    ProtobufCMessage *message = unpack(call->method, bytes, &diag);
     grpc_byte_buffer_destroy(bytes);
     if (!message)
-        server_finish(call, SONDE_PROTOCOL, "the request cannot be decoded");
+        server_finish(call, diag.code, diag.text);
     else if (goes_on(call))
         deliver(call, message);
     if (message)

@@ -23,6 +23,7 @@ static grpc_server *create_core(void) {
     } settings[] = {
         {GRPC_ARG_ALLOW_REUSEPORT, 0},
         {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, SERVER_MAX_REQUEST},
+        {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0}, /* api/rpc/message.h */
         {GRPC_ARG_KEEPALIVE_TIME_MS, 30000},
         {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
         {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},

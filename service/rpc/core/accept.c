@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Accepts calls: one request is registered per method, and one for unknown paths. Without the
- * latter, a client that calls an unknown method would wait until its own deadline. */
+ * latter, a client that calls an unknown method would wait until its own deadline. A call arrives
+ * without its message, which is read only after the caller was accepted. */
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/core/server_state.h"
 
@@ -27,17 +28,15 @@ static void arm(struct rpc_request *request) {
     grpc_completion_queue *queue = loop_queue(request->server->loop);
     struct rpc_arrival *arrival = &request->arrival;
     arrival->call = NULL;
-    arrival->payload = NULL;
     grpc_metadata_array_init(&arrival->metadata);
     core_tag_sent(&request->tag);
     if (!request->method)
         grpc_server_request_call(request->server->core, &arrival->call, &request->details,
                                  &arrival->metadata, queue, queue, &request->tag);
     else
-        grpc_server_request_registered_call(
-            request->server->core, request->registered, &arrival->call, &request->deadline,
-            &arrival->metadata, rpc_has_many_requests(request->method) ? NULL : &arrival->payload,
-            queue, queue, &request->tag);
+        grpc_server_request_registered_call(request->server->core, request->registered,
+                                            &arrival->call, &request->deadline, &arrival->metadata,
+                                            NULL, queue, queue, &request->tag);
 }
 
 /* 0 = none. A deadline that is very far away counts as none. */
@@ -85,11 +84,8 @@ sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag
         grpc_call_details_init(&request->details);
         if (!request->method || !is_served(server, request->method))
             continue;
-        request->registered = grpc_server_register_method(
-            server->core, request->method->path, NULL,
-            rpc_has_many_requests(request->method) ? GRPC_SRM_PAYLOAD_NONE
-                                                   : GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER,
-            0);
+        request->registered = grpc_server_register_method(server->core, request->method->path, NULL,
+                                                          GRPC_SRM_PAYLOAD_NONE, 0);
         if (!request->registered)
             return sonde_fail(diag, SONDE_INTERNAL, "the method %s stands in the table twice",
                               request->method->path);

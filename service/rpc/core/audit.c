@@ -174,13 +174,13 @@ static int64_t monotonic_ms(void) {
 
 static void report_left_out(struct rpc_server *server) {
     char line[128];
-    uint64_t left_out = audit_limit_take(&server->audit_limit);
+    uint64_t left_out = line_limit_take(&server->audit_limit);
     if (left_out == 0)
         return;
     snprintf(
         line, sizeof line,
         "audit: %llu more calls failed; at most %d lines a minute are written about such calls",
-        (unsigned long long)left_out, AUDIT_LIMIT_LINES);
+        (unsigned long long)left_out, LINE_LIMIT_LINES);
     server->report(line);
 }
 
@@ -189,11 +189,11 @@ static void on_minute(struct loop_timer *timer) {
 }
 
 static bool is_within_limit(struct rpc_server *server) {
-    if (audit_limit_admits(&server->audit_limit, monotonic_ms()))
+    if (line_limit_admits(&server->audit_limit, monotonic_ms()))
         return true;
     if (!server->audit_timer.is_set) {
         server->audit_timer.run = on_minute;
-        loop_timer_set(server->loop, &server->audit_timer, AUDIT_LIMIT_SPAN_MS);
+        loop_timer_set(server->loop, &server->audit_timer, LINE_LIMIT_SPAN_MS);
     }
     return false;
 }

@@ -4,10 +4,11 @@
  *
  *     close    RECV_CLOSE_ON_SERVER, from the start: completes once and reports a cancellation;
  *              part of the status batch if the handler answers before it returns
- *     receive  RECV_MESSAGE, methods with many requests only
+ *     receive  RECV_MESSAGE, after the caller was accepted
  *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
  *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
  */
+#include "api/text/utf8.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
@@ -282,17 +283,46 @@ static void on_last(struct rpc_call *call) {
         call->on_closed(call);
     else if (call->method->kind != RPC_BIDI) /* the client sent no message */
         rpc_finish(call,
-                   sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "the request message is missing"),
+                   sonde_fail(&diag, SONDE_INVALID_ARGUMENT,
+                              "the request message is missing, or larger than %u bytes",
+                              RPC_MAX_REQUEST_BYTES),
                    &diag);
     else
         rpc_finish(call, SONDE_OK, NULL);
 }
 
-/* One of many messages; NULL = the client has sent its last one. */
+/* A shutdown does not wait for a message that may never come. */
+static void stop_waiting(struct rpc_call *call) {
+    struct sonde_diag diag = {0};
+    rpc_finish(call, sonde_fail(&diag, SONDE_UNAVAILABLE, "the service is stopping"), &diag);
+}
+
+static const struct rpc_call_events waiting_events = {.on_stop = stop_waiting};
+
+/* While the one request of a call is awaited, the receive reports that the client has gone. */
+static void wait_for_request(struct rpc_call *call) {
+    call->events = &waiting_events;
+    receive(call);
+    if (rpc_has_many_requests(call->method))
+        watch(call);
+}
+
+/* A method with many requests has its limits checked at the arrival. */
+static sonde_err check_request(struct rpc_call *call, ProtobufCMessage *request,
+                               struct sonde_diag *diag) {
+    if (rpc_has_many_requests(call->method))
+        return SONDE_OK;
+    return rpc_caller_limit(&call->caller, call->server->engine, call->method, request,
+                            &call->arena, diag);
+}
+
+/* A message; NULL = the client has sent its last one. */
 static void on_received(struct loop_tag *tag, bool ok) {
     struct rpc_call *call = container_of(tag, struct rpc_call, receive_tag);
     struct sonde_diag diag = {0};
     ProtobufCMessage *request = NULL;
+    if (call->events == &waiting_events)
+        call->events = &rpc_no_events;
     if (!ok || !call->received) {
         on_last(call);
     } else if (!rpc_call_finished(call)) {
@@ -302,11 +332,14 @@ static void on_received(struct loop_tag *tag, bool ok) {
         grpc_byte_buffer_destroy(call->received);
         call->received = NULL;
         rpc_audit_request(&call->audit, request);
+        if (!err)
+            err = check_request(call, request, &diag);
         if (err)
             rpc_finish(call, err, &diag);
         else
             call->method->start(call, request);
     }
+    watch(call);
     rpc_call_drop(call);
 }
 
@@ -337,7 +370,7 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
 }
 
 static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
-                       ProtobufCMessage **request, struct sonde_diag *diag) {
+                       struct sonde_diag *diag) {
     rpc_audit_metadata(&call->audit, &arrival->metadata);
     sonde_err err = rpc_access_certificate(call->server, call->call, diag);
     if (!err && !call->method)
@@ -353,37 +386,29 @@ static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
         return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES, "%u calls are running; the limit is %u",
                           RPC_MAX_CALLS, RPC_MAX_CALLS);
     if (!rpc_has_many_requests(call->method))
-        err = rpc_decode(arrival->payload, call->method->request, &call->arena, request, diag);
-    rpc_audit_request(&call->audit, *request);
-    if (!err)
-        err = rpc_caller_limit(&call->caller, call->server->engine, call->method, *request,
-                               &call->arena, diag);
-    return err;
+        return SONDE_OK;
+    return rpc_caller_limit(&call->caller, call->server->engine, call->method, NULL, &call->arena,
+                            diag);
 }
 
 void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
                     struct rpc_arrival *arrival) {
     struct rpc_call *call = call_create(server, method, arrival->call);
     struct sonde_diag diag = {0};
-    ProtobufCMessage *request = NULL;
     if (!call) {
         grpc_call_cancel_with_status(arrival->call, GRPC_STATUS_RESOURCE_EXHAUSTED, "out of memory",
                                      NULL);
         grpc_call_unref(arrival->call);
     } else {
         call->deadline_ns = arrival->deadline_ns;
-        sonde_err err = admit(call, arrival, &request, &diag);
+        sonde_err err = admit(call, arrival, &diag);
         if (err)
             rpc_finish(call, err, &diag);
-        else if (rpc_has_many_requests(method))
-            receive(call);
         else
-            method->start(call, request);
-        watch(call);
+            wait_for_request(call);
         rpc_call_drop(call);
     }
     grpc_metadata_array_destroy(&arrival->metadata);
-    grpc_byte_buffer_destroy(arrival->payload);
 }
 
 uint64_t rpc_call_deadline_ns(const struct rpc_call *call) {
@@ -458,9 +483,7 @@ void rpc_call_note(struct rpc_call *call, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(call->note + used, sizeof call->note - used, format, arguments);
     va_end(arguments);
-    for (char *at = call->note + used; *at; at++)
-        if ((unsigned char)*at < ' ' || *at == 0x7f)
-            *at = '?';
+    sonde_utf8_replace(call->note + used, '?');
 }
 
 grpc_slice rpc_pack(const ProtobufCMessage *message) {

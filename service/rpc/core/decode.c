@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/rpc/message.h"
+#include "service/rpc/core/nesting.h"
 #include "service/rpc/core/server_state.h"
 
-#include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
+#include <grpc/slice.h>
 
 /* protobuf-c allocates many small blocks, and a few bytes of input can make it allocate much more
  * than their size. All of it comes from the call's arena, which has a limit. */
@@ -25,6 +26,10 @@ sonde_err rpc_decode_bytes(const uint8_t *bytes, size_t len, const ProtobufCMess
     if (len > RPC_MAX_REQUEST_BYTES)
         return sonde_fail(diag, SONDE_TOO_LARGE, "a request may have %u bytes at most",
                           RPC_MAX_REQUEST_BYTES);
+    if (!nesting_is_bounded(bytes, len, type))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "the request nests messages more than %d levels deep",
+                          NESTING_MAX_LEVELS);
     *message = protobuf_c_message_unpack(type, &allocator, len, bytes);
     if (!*message)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
@@ -36,17 +41,12 @@ sonde_err rpc_decode_bytes(const uint8_t *bytes, size_t len, const ProtobufCMess
 sonde_err rpc_decode(grpc_byte_buffer *payload, const ProtobufCMessageDescriptor *type,
                      struct sonde_arena *arena, ProtobufCMessage **message,
                      struct sonde_diag *diag) {
-    grpc_byte_buffer_reader reader;
-    if (!payload)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the request message is missing, or larger than %u bytes",
-                          RPC_MAX_REQUEST_BYTES);
-    if (!grpc_byte_buffer_reader_init(&reader, payload))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the request cannot be decompressed");
-    grpc_slice slice = grpc_byte_buffer_reader_readall(&reader);
-    grpc_byte_buffer_reader_destroy(&reader);
-    sonde_err err = rpc_decode_bytes(GRPC_SLICE_START_PTR(slice), GRPC_SLICE_LENGTH(slice), type,
-                                     arena, message, diag);
+    grpc_slice slice;
+    sonde_err err = sonde_message_read(payload, RPC_MAX_REQUEST_BYTES, &slice, diag);
+    if (err)
+        return err;
+    err = rpc_decode_bytes(GRPC_SLICE_START_PTR(slice), GRPC_SLICE_LENGTH(slice), type, arena,
+                           message, diag);
     grpc_slice_unref(slice);
     return err;
 }

@@ -5,8 +5,8 @@
 #define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 
 #include "api/os/token_file.h"
+#include "api/text/line_limit.h"
 #include "service/rpc/core/audit.h"
-#include "service/rpc/core/audit_limit.h"
 #include "service/rpc/core/call.h"
 #include "service/rpc/core/listen.h"
 #include "service/rpc/core/server.h"
@@ -54,7 +54,7 @@ struct rpc_server {
     void *log_context;
     const atomic_bool *log_switch;
     void (*report)(const char *line); /* NULL = no audit */
-    struct audit_limit audit_limit;
+    struct line_limit audit_limit;
     struct loop_timer audit_timer;
     rpc_export_info *export_info; /* NULL = nothing is sent from here */
     void *export_context;
@@ -64,7 +64,6 @@ struct rpc_server {
 struct rpc_arrival {
     grpc_call *call;
     grpc_metadata_array metadata;
-    grpc_byte_buffer *payload;
     uint64_t deadline_ns; /* on the monotonic clock; 0 = none */
 };
 
@@ -119,7 +118,7 @@ SONDE_MUST_USE sonde_err rpc_caller_limit(struct rpc_caller *caller, struct engi
                                           ProtobufCMessage *request, struct sonde_arena *arena,
                                           struct sonde_diag *diag);
 
-/* decode.c: decodes with bounds; the message lives in the arena. payload may be NULL. */
+/* decode.c: decodes with bounds; the message lives in the arena. */
 SONDE_MUST_USE sonde_err rpc_decode(grpc_byte_buffer *payload,
                                     const ProtobufCMessageDescriptor *type,
                                     struct sonde_arena *arena, ProtobufCMessage **message,

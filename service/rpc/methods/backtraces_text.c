@@ -10,7 +10,7 @@
  *         1 bioProcessBackgroundJobs  bio.c:182  redis-server */
 #include "service/rpc/methods/backtraces_text.h"
 
-#include "service/rpc/core/text.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,13 +28,7 @@ static int by_threads(const void *a, const void *b) {
 
 /* Text from the process; invalid UTF-8 and control characters are written as \xNN. */
 static void put(struct sonde_buf *out, const char *text) {
-    struct sonde_arena arena = {0};
-    for (const char *at = rpc_text(&arena, text); *at; at++)
-        if ((unsigned char)*at < 0x20 || *at == 0x7f)
-            sonde_buf_printf(out, "\\x%02x", (unsigned char)*at);
-        else
-            sonde_buf_putc(out, *at);
-    sonde_arena_finish(&arena);
+    sonde_utf8_escape(out, text, strlen(text));
 }
 
 static void put_head(const struct engine_backtraces *from, struct sonde_buf *out) {

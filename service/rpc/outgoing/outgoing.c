@@ -4,13 +4,13 @@
  * its end with grpc_completion_queue_pluck. */
 #include "service/rpc/outgoing/outgoing.h"
 
+#include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/locks.h"
 #include "service/rpc/outgoing/outgoing_channel.h"
 
 #include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
 #include <grpc/support/log.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -179,11 +179,10 @@ static void copy_slice(struct sonde_buf *out, grpc_slice slice) {
 }
 
 static void read_response(struct call *call, struct sonde_buf *body) {
-    grpc_byte_buffer_reader reader;
-    if (!call->response || !grpc_byte_buffer_reader_init(&reader, call->response))
+    struct sonde_diag diag;
+    grpc_slice all;
+    if (!call->response || sonde_message_read(call->response, RPC_OUTGOING_MAX_ANSWER, &all, &diag))
         return;
-    grpc_slice all = grpc_byte_buffer_reader_readall(&reader);
-    grpc_byte_buffer_reader_destroy(&reader);
     copy_slice(body, all);
     grpc_slice_unref(all);
 }

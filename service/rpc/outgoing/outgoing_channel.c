@@ -34,6 +34,7 @@ static grpc_channel *make_channel(const struct outgoing_channel *channel,
         int value;
     } settings[] = {
         {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)channel->max_answer},
+        {GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0}, /* api/rpc/message.h */
         {GRPC_ARG_KEEPALIVE_TIME_MS, (int)channel->keepalive_ms},
         {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
         {GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM,

@@ -9,6 +9,7 @@
 #include "service/rpc/registration/registration.h"
 
 #include "api/os/token_file.h"
+#include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "proto/sonde/v1/controller.pb-c.h"
@@ -17,7 +18,6 @@
 #include "service/rpc/outgoing/outgoing_channel.h"
 
 #include <grpc/byte_buffer.h>
-#include <grpc/byte_buffer_reader.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -202,14 +202,13 @@ static void wake(void *context) {
 /* ---- Requests ---- */
 
 static Sonde__V1__CollectRequest *unpack(grpc_byte_buffer *bytes) {
-    grpc_byte_buffer_reader reader;
-    if (!grpc_byte_buffer_reader_init(&reader, bytes))
+    struct sonde_diag diag;
+    grpc_slice all;
+    if (sonde_message_read(bytes, MAX_REQUEST, &all, &diag))
         return NULL;
-    grpc_slice all = grpc_byte_buffer_reader_readall(&reader);
     Sonde__V1__CollectRequest *request =
         sonde__v1__collect_request__unpack(NULL, GRPC_SLICE_LENGTH(all), GRPC_SLICE_START_PTR(all));
     grpc_slice_unref(all);
-    grpc_byte_buffer_reader_destroy(&reader);
     return request;
 }
 

@@ -210,8 +210,8 @@ static sonde_err read_version(struct fleet *fleet, size_t server, struct sonde_d
     if (fleet->version >= 18016)
         return SONDE_OK;
     return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                      "ClickHouse at %s has version %s; 18.16 or later is needed",
-                      http_server_name(fleet->servers[server].http), text);
+                      "ClickHouse at %s has version %lu.%lu; 18.16 or later is needed",
+                      http_server_name(fleet->servers[server].http), major, minor);
 }
 
 static sonde_err prepare_server(struct fleet *fleet, size_t server, struct sonde_diag *diag) {

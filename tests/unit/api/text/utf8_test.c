@@ -2,6 +2,8 @@
 #include "api/text/utf8.h"
 #include "tests/unit/check.h"
 
+#include <string.h>
+
 static const char *clean(const char *bytes, size_t len) {
     static char text[256];
     struct sonde_buf out = {0};
@@ -68,4 +70,20 @@ TEST(utf8_characters_are_counted_by_their_first_bytes) {
     for (const char *at = text; *at; at++)
         count += !sonde_utf8_continues(*at);
     CHECK_INT(count, ==, 7);
+}
+
+TEST(c1_controls_and_bidirectional_marks_are_escaped_for_terminals) {
+    struct sonde_buf out = {0};
+    const char *hostile = "a\xc2\x9b"
+                          "31m\x1b[2J\xe2\x80\xaez\xff\xe2\x81\xa6ü";
+    sonde_utf8_escape(&out, hostile, strlen(hostile));
+    sonde_buf_putc(&out, 0);
+    CHECK_STR(out.data, "a\\xc2\\x9b31m\\x1b[2J\\xe2\\x80\\xaez\\xff\\xe2\\x81\\xa6ü");
+    sonde_buf_finish(&out);
+}
+
+TEST(hostile_bytes_of_a_string_are_replaced_in_place) {
+    char text[] = "a\xc2\x85\nb\xe2\x80\xae\xc3\xbc";
+    sonde_utf8_replace(text, '?');
+    CHECK_STR(text, "a???b???\xc3\xbc");
 }
