@@ -83,6 +83,8 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     read_proc(target->link.pid, "cmdline", &command, ENGINE_MAX_COMMAND);
     info->pid = target->link.pid;
     info->uid = target->link.uid;
+    target->space.is_guests = true;
+    target->space.share.uid = target->names.share.uid = info->uid;
     info->start_unix_ns = start_time_unix_ns(process_start_ticks(info->pid));
     info->attached_unix_ns = now_unix_ns();
     read_container(info);
