@@ -13,6 +13,7 @@
 #include "api/os/exit_watchdog.h"
 #include "api/os/file_watch.h"
 #include "api/os/log.h"
+#include "api/os/own_folder.h"
 #include "api/os/paths.h"
 #include "api/os/service_manager.h"
 #include "api/os/tls_files.h"
@@ -246,6 +247,13 @@ static sonde_err start_client(struct gateway *gateway, const char *address, stru
     return client_create(&wanted, client, diag);
 }
 
+/* gRPC's library does not say who is at the other end of a unix socket. */
+static sonde_err check_folder(const char *address, const char *option, struct sonde_diag *diag) {
+    const char *prefix = "unix:";
+    bool is_unix = strncmp(address, prefix, strlen(prefix)) == 0;
+    return is_unix ? own_folder_check(address + strlen(prefix), option, diag) : SONDE_OK;
+}
+
 /* Without --history, one client serves both. */
 static sonde_err start_clients(const struct settings *settings, struct gateway *gateway,
                                struct sonde_diag *diag) {
@@ -254,7 +262,11 @@ static sonde_err start_clients(const struct settings *settings, struct gateway *
                                           .cert_file = settings->service_cert,
                                           .key_file = settings->service_key,
                                           .log = report};
-    sonde_err err = tls.ca_file ? tls_files_create(&tls, &gateway->service_tls, diag) : SONDE_OK;
+    sonde_err err = check_folder(service, "--service", diag);
+    if (!err && settings->history)
+        err = check_folder(settings->history, "--history", diag);
+    if (!err && tls.ca_file)
+        err = tls_files_create(&tls, &gateway->service_tls, diag);
     if (!err)
         err = start_client(gateway, service, &gateway->client, diag);
     gateway->history = gateway->client;
