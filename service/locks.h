@@ -49,6 +49,7 @@ enum lock_rank {
     LOCK_FUNCTION_RECORDER, /* service/function_times: whether its clock is to stop */
     LOCK_FUNCTION_TIMES,    /* service/function_times: the sums */
     LOCK_SAMPLER,           /* service/host/sampler: one request at a time */
+    LOCK_FOREIGN_MEMORY,    /* service/process: which readers are free */
     LOCK_MEMORY_SHARE,      /* service/process: bytes by user */
     LOCK_RANK_COUNT
 };

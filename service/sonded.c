@@ -13,6 +13,7 @@
 #include "service/engine/unwind_check/check_worker.h"
 #include "service/export/export.h"
 #include "service/function_times/function_recorder.h"
+#include "service/process/foreign_memory.h"
 #include "service/programs/export_info.h"
 #include "service/programs/heap_from_start.h"
 #include "service/programs/keep_text.h"
@@ -354,6 +355,7 @@ static sonde_err serve(const struct settings *settings, const struct serve_optio
     struct engine_watch *from_start = NULL;
     struct recorders recorders = {0};
     sonde_err err = start_sampler(settings->sampler, &engine_settings.sampler, diag);
+    foreign_memory_start();
     if (!err)
         err = engine_create(&engine_settings, &engine, diag);
     if (!err && settings->enable_heap_profiling)
