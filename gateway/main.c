@@ -11,6 +11,7 @@
 #include "api/container_of.h"
 #include "api/os/confine.h"
 #include "api/os/exit_watchdog.h"
+#include "api/os/file_limit.h"
 #include "api/os/file_watch.h"
 #include "api/os/log.h"
 #include "api/os/own_folder.h"
@@ -27,7 +28,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define DEFAULT_LISTEN "127.0.0.1:20180"
@@ -190,14 +190,6 @@ static void block_signals(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-static void raise_file_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static sonde_err start_server(const struct settings *settings, struct gateway *gateway,
                               struct sonde_diag *diag) {
     struct http_options http = {
@@ -356,11 +348,12 @@ int main(int argc, char **argv) {
     struct settings settings = {
         .listen = {{DEFAULT_LISTEN}, 1}, .loopback = "own", .grace_s = 5, .max_connections = 4096};
     block_signals();
-    raise_file_limit();
+    sonde_err err = file_limit_raise("sonde-gateway", &diag);
     again.has_terminal = service_manager_has_terminal();
     again.defaults = settings;
     settings_reload_keep(&again.source, &options, argc, argv);
-    sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    if (!err)
+        err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
     again.loaded = settings;
     if (err == SONDE_CANCELLED)
         return 0;

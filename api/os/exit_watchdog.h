@@ -5,8 +5,8 @@
  * is lost.
  *
  * It needs no memory and no thread, both of which may have run out: SIGALRM's handler gives up the
- * locks, writes one line to stderr and ends the process with status 1. The locks come first, because
- * a thread that waits for a device keeps the process from ending, and the next one must be able to
+ * locks, writes one line to stderr and ends the process with status 1. The locks come first: a
+ * thread that waits for a device keeps the process from ending, and the next one must be able to
  * start. Thread safety: any thread; at least one thread must not block SIGALRM. */
 #ifndef SONDE_API_OS_EXIT_WATCHDOG_H
 #define SONDE_API_OS_EXIT_WATCHDOG_H

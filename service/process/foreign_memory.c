@@ -70,7 +70,7 @@ static ssize_t receive_with(int socket, void *bytes, size_t len, int *fd) {
     return got;
 }
 
-/* --- the reader and the keeper: forked, so they call nothing that takes a lock ------------------ */
+/* --- the reader and the keeper: forked, so they call nothing that takes a lock ---------------- */
 
 static ssize_t read_now(const struct request *request, int fd, void *bytes) {
     size_t len = request->len < PIECE_BYTES ? request->len : PIECE_BYTES;

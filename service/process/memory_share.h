@@ -8,8 +8,8 @@
  *     a user who has less than MEMORY_LEAST may have that much although MEMORY_OTHERS is reached
  *
  * The two pools are apart, so that what other users fill costs sonded's own user nothing. Whoever
- * stores something takes its bytes first. If they are refused, it drops and counts what it wanted to
- * store. The sums belong to the process, as its memory does.
+ * stores something takes its bytes first. If they are refused, it drops what it wanted to store,
+ * and counts it. The sums belong to the process, as its memory does.
  *
  * Thread safety: any thread; takes LOCK_MEMORY_SHARE for a moment. */
 #ifndef SONDE_SERVICE_PROCESS_MEMORY_SHARE_H

@@ -127,8 +127,8 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
         return;
     sonde_err err = key ? counts_add(counts, key, n) : SONDE_TOO_LARGE;
     if (err) {
-        bool lacks_memory =
-            key ? err == SONDE_OUT_OF_MEMORY : capture->base.target->stacks->lacks_memory;
+        const struct stacks *stacks = window->parts[window->part_count - 1].stacks;
+        bool lacks_memory = key ? err == SONDE_OUT_OF_MEMORY : stacks && stacks->lacks_memory;
         count_drop(capture, n, lacks_memory);
         return;
     }

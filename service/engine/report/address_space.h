@@ -122,8 +122,8 @@ struct mapping *generation_find(const struct generation *generation, uint64_t pc
 struct mapping *generation_next(const struct generation *generation, uint64_t start);
 void generation_destroy(struct generation *generation);
 struct generation *generation_create(uint64_t number);
-/* Ignores empty mappings, and counts and ignores those beyond SPACE_MAX_MAPPINGS or the memory of the
- * guest's user. Call generation_sort after the last one. */
+/* Ignores empty mappings, and counts and ignores those beyond SPACE_MAX_MAPPINGS or the memory of
+ * the guest's user. Call generation_sort after the last one. */
 SONDE_MUST_USE sonde_err generation_add(struct generation *generation,
                                         const struct symbol_mapping *from);
 /* Sorts the mappings, drops those that overlap an earlier one, and replaces each that equals a

@@ -103,8 +103,8 @@ struct stacks {
     uint16_t label_of[STACKS_MAX_LABELS]; /* the guest's label id -> number, 0 = none */
 };
 
-/* node_limit 0 = STACKS_MAX_NODES. uid: the target's user. NULL when out of memory, or when the user
- * has no more room. */
+/* node_limit 0 = STACKS_MAX_NODES. uid: the target's user. NULL when out of memory, or when the
+ * user has no more room. */
 struct stacks *stacks_create(uint32_t node_limit, uid_t uid);
 struct stacks *stacks_retain(struct stacks *stacks);
 void stacks_release(struct stacks *stacks);
