@@ -11,8 +11,10 @@
 #include "api/container_of.h"
 #include "api/os/confine.h"
 #include "api/os/exit_watchdog.h"
+#include "api/os/file_limit.h"
 #include "api/os/file_watch.h"
 #include "api/os/log.h"
+#include "api/os/own_folder.h"
 #include "api/os/paths.h"
 #include "api/os/service_manager.h"
 #include "api/os/tls_files.h"
@@ -26,7 +28,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define DEFAULT_LISTEN "127.0.0.1:20180"
@@ -189,14 +190,6 @@ static void block_signals(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-static void raise_file_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static sonde_err start_server(const struct settings *settings, struct gateway *gateway,
                               struct sonde_diag *diag) {
     struct http_options http = {
@@ -246,6 +239,13 @@ static sonde_err start_client(struct gateway *gateway, const char *address, stru
     return client_create(&wanted, client, diag);
 }
 
+/* gRPC's library does not say who is at the other end of a unix socket. */
+static sonde_err check_folder(const char *address, const char *option, struct sonde_diag *diag) {
+    const char *prefix = "unix:";
+    bool is_unix = strncmp(address, prefix, strlen(prefix)) == 0;
+    return is_unix ? own_folder_check(address + strlen(prefix), option, diag) : SONDE_OK;
+}
+
 /* Without --history, one client serves both. */
 static sonde_err start_clients(const struct settings *settings, struct gateway *gateway,
                                struct sonde_diag *diag) {
@@ -254,7 +254,11 @@ static sonde_err start_clients(const struct settings *settings, struct gateway *
                                           .cert_file = settings->service_cert,
                                           .key_file = settings->service_key,
                                           .log = report};
-    sonde_err err = tls.ca_file ? tls_files_create(&tls, &gateway->service_tls, diag) : SONDE_OK;
+    sonde_err err = check_folder(service, "--service", diag);
+    if (!err && settings->history)
+        err = check_folder(settings->history, "--history", diag);
+    if (!err && tls.ca_file)
+        err = tls_files_create(&tls, &gateway->service_tls, diag);
     if (!err)
         err = start_client(gateway, service, &gateway->client, diag);
     gateway->history = gateway->client;
@@ -344,11 +348,12 @@ int main(int argc, char **argv) {
     struct settings settings = {
         .listen = {{DEFAULT_LISTEN}, 1}, .loopback = "own", .grace_s = 5, .max_connections = 4096};
     block_signals();
-    raise_file_limit();
+    sonde_err err = file_limit_raise("sonde-gateway", &diag);
     again.has_terminal = service_manager_has_terminal();
     again.defaults = settings;
     settings_reload_keep(&again.source, &options, argc, argv);
-    sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    if (!err)
+        err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
     again.loaded = settings;
     if (err == SONDE_CANCELLED)
         return 0;

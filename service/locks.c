@@ -29,6 +29,9 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_RECORDING] = "recording",
     [LOCK_EXPORT] = "export",
     [LOCK_OUTGOING] = "outgoing",
+    [LOCK_JIT_FILES] = "jit files",
+    [LOCK_FOREIGN_MEMORY] = "foreign memory",
+    [LOCK_MEMORY_SHARE] = "memory share",
 };
 
 /* Number of locks of each rank that this thread holds. */

@@ -32,6 +32,7 @@ enum lock_rank {
     LOCK_UNWIND_VIEWS,  /* service/unwind: tables mapped into this process */
     LOCK_SYMBOL_STORE,  /* service/symbol: modules by identity */
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
+    LOCK_JIT_FILES,     /* service/symbol: files of one JIT process are read at a time */
     LOCK_MAINTENANCE,   /* service: the thread that maintains the store, while it pauses */
     LOCK_HISTORY_NAMES, /* service/rpc/history: questions to the engine that are not answered yet */
     LOCK_STORE_PUT,     /* service/store/clickhouse: one put at a time */
@@ -48,6 +49,8 @@ enum lock_rank {
     LOCK_FUNCTION_RECORDER, /* service/function_times: whether its clock is to stop */
     LOCK_FUNCTION_TIMES,    /* service/function_times: the sums */
     LOCK_SAMPLER,           /* service/host/sampler: one request at a time */
+    LOCK_FOREIGN_MEMORY,    /* service/process: which readers are free */
+    LOCK_MEMORY_SHARE,      /* service/process: bytes by user */
     LOCK_RANK_COUNT
 };
 

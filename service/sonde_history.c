@@ -2,6 +2,7 @@
  *
  * sonde-history: the History service by itself, over a store for many machines. */
 #include "api/os/exit_watchdog.h"
+#include "api/os/file_limit.h"
 #include "api/os/log.h"
 #include "api/os/paths.h"
 #include "api/settings/options.h"
@@ -181,6 +182,8 @@ int main(int argc, char **argv) {
         return 0;
     if (!err)
         err = check(&settings, argc, argv, &limits, &diag);
+    if (!err)
+        err = file_limit_raise("sonde-history", &diag);
     if (!err) {
         umask(077);
         serve_block_signals(&awaited);

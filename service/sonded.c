@@ -4,6 +4,7 @@
  * are blocked before any other thread starts, so that only the main thread receives them. */
 #include "api/bytes.h"
 #include "api/os/exit_watchdog.h"
+#include "api/os/file_limit.h"
 #include "api/os/log.h"
 #include "api/os/paths.h"
 #include "api/settings/options.h"
@@ -13,6 +14,7 @@
 #include "service/engine/unwind_check/check_worker.h"
 #include "service/export/export.h"
 #include "service/function_times/function_recorder.h"
+#include "service/process/foreign_memory.h"
 #include "service/programs/export_info.h"
 #include "service/programs/heap_from_start.h"
 #include "service/programs/keep_text.h"
@@ -25,11 +27,13 @@
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct settings {
     const char *socket, *grpc_group, *sampler, *data_dir, *token_file, *tls_cert, *tls_key,
@@ -189,14 +193,6 @@ static void log_on_stderr(const char *line) {
 }
 
 /* Thousands of targets need sockets, rings and mapped files. */
-static void raise_file_limit(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 /* What samples targets all the time. */
 struct recorders {
     struct function_times *functions;
@@ -335,6 +331,18 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
     return rpc_server_create(&rpc, server, diag);
 }
 
+static atomic_bool has_lost_sampler;
+
+/* systemd starts the service again with all its rights, because it ends with a failure. Elsewhere
+ * sonded goes on without them. */
+static void on_sampler_loss(const char *problem) {
+    log_write(LOG_LINE_ERROR, "sonded", problem);
+    if (!getenv("INVOCATION_ID"))
+        return;
+    atomic_store(&has_lost_sampler, true);
+    kill(getpid(), SIGTERM);
+}
+
 static sonde_err serve(const struct settings *settings, const struct serve_options *reload,
                        const sigset_t *awaited, struct sonde_diag *diag) {
     char *debuginfod = serve_debuginfod_urls(&settings->debuginfod);
@@ -355,6 +363,9 @@ static sonde_err serve(const struct settings *settings, const struct serve_optio
     struct recorders recorders = {0};
     sonde_err err = start_sampler(settings->sampler, &engine_settings.sampler, diag);
     if (!err)
+        sampler_on_loss(engine_settings.sampler, on_sampler_loss);
+    foreign_memory_start();
+    if (!err)
         err = engine_create(&engine_settings, &engine, diag);
     if (!err && settings->enable_heap_profiling)
         err = heap_from_start(engine, log_on_stderr, &from_start);
@@ -365,6 +376,8 @@ static sonde_err serve(const struct settings *settings, const struct serve_optio
     if (!err) {
         serve_until_signal(reload, server, awaited);
         exit_watchdog_step("the history");
+        if (atomic_load(&has_lost_sampler))
+            err = sonde_fail(diag, SONDE_UNAVAILABLE, "ended because sonde-sampler was killed");
     }
     finish_recorders(&recorders);
     exit_watchdog_step("gRPC");
@@ -449,11 +462,12 @@ int main(int argc, char **argv) {
             keep_text_read("history-keep", settings.history_keep, &settings.history_keep_s, &diag);
     if (!err)
         err = read_source(&settings, &diag);
+    if (!err)
+        err = file_limit_raise("sonded", &diag);
     if (!err) {
         choose_grpc(&settings);
         choose_captures(&settings);
         umask(077);
-        raise_file_limit();
         serve_block_signals(&awaited);
         const struct serve_options reload = {"sonded",  settings.grace_ms, &again,
                                              &defaults, &loaded,           sizeof loaded};

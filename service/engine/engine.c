@@ -7,6 +7,7 @@
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/host/host.h"
 
+#include "api/os/own_folder.h"
 #include "service/process/process_file.h"
 #include "service/unwind/table/table_cache.h"
 
@@ -50,7 +51,9 @@ static sonde_err open_caches(struct engine *engine, const struct engine_options 
     char names_dir[4096] = "", tables_dir[4096] = "";
     const char *data_dir = from->data_dir;
     if (data_dir && data_dir[0]) {
-        sonde_err err = make_directories(data_dir, diag);
+        sonde_err err = own_folder_check(data_dir, "--data-dir", diag);
+        if (!err)
+            err = make_directories(data_dir, diag);
         if (err)
             return err;
         snprintf(names_dir, sizeof names_dir, "%.4000s/symbols", data_dir);

@@ -74,9 +74,10 @@ enum drop_cause { /* the first RING_DROP_COUNT are the guest's */
                   DROP_STACKS_FULL,
                   DROP_UNREAD,
                   DROP_PROCESSES,
+                  DROP_MEMORY, /* memory_share.h: the target's user has no more room */
                   DROP_CAUSES
 };
-_Static_assert(DROP_CAUSES <= ENGINE_DROP_CAUSES, "engine.h has room for every cause");
+_Static_assert(DROP_CAUSES < ENGINE_DROP_CAUSES, "engine.h has room for every cause");
 const char *drop_cause_name(int cause);
 
 struct engine {

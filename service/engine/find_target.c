@@ -215,6 +215,7 @@ const char *drop_cause_name(int cause) {
         [DROP_STACKS_FULL] = "stack_table_full",
         [DROP_UNREAD] = "unread",
         [DROP_PROCESSES] = "too_many_processes",
+        [DROP_MEMORY] = "memory_of_user",
     };
     return names[cause];
 }
@@ -232,4 +233,6 @@ void engine_counters(struct engine *engine, struct engine_counters *counters) {
     for (int i = 0; i < DROP_CAUSES; i++)
         counters->drops[i] = (struct engine_drop){.cause = drop_cause_name(i),
                                                   .count = atomic_load(&engine->drops[i])};
+    counters->drops[counters->drop_count++] =
+        (struct engine_drop){.cause = "jit_names_memory_of_user", .count = symbol_jit_refused()};
 }

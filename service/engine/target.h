@@ -144,6 +144,7 @@ struct target {
     struct drain drain;
     void *rings; /* mapped memory, NULL = none yet */
     size_t rings_bytes;
+    uint64_t unmap_ns;        /* when their pages are unmapped next */
     struct drain_counts seen; /* the rings' counters at the last drain */
     struct totals totals;
     uint64_t account_seen_ns; /* guest_cpu_ns of the last CpuAccount */

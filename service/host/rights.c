@@ -122,7 +122,9 @@ static bool is_bounded(struct sampler *sampler) {
 static void grant_capabilities(struct sampler *sampler, char *command, size_t size) {
     const char *program = sampler_program(sampler);
     char group[64];
-    if (getuid() == 0 || is_bounded(sampler))
+    if (sampler_is_lost(sampler))
+        snprintf(command, size, "restart sonded: its sonde-sampler was killed");
+    else if (getuid() == 0 || is_bounded(sampler))
         snprintf(command, size,
                  "in a container: --cap-add PERFMON,BPF,SYS_PTRACE,SYSLOG,DAC_READ_SEARCH,"
                  "CHECKPOINT_RESTORE%s; in a unit: the same in CapabilityBoundingSet=",

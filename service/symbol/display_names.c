@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static atomic_size_t all_bytes;
+
 sonde_err symbol_display_names_init(struct symbol_display_names *display, size_t count) {
     *display = (struct symbol_display_names){
         .names = calloc(count ? count : 1, sizeof *display->names), .count = count};
@@ -16,21 +18,25 @@ void symbol_display_names_finish(struct symbol_display_names *display) {
     for (size_t i = 0; i < display->count && display->names; i++)
         free(atomic_load_explicit(&display->names[i], memory_order_relaxed));
     free(display->names);
+    atomic_fetch_sub_explicit(&all_bytes, atomic_load(&display->bytes), memory_order_relaxed);
     *display = (struct symbol_display_names){0};
 }
 
 /* Caches the name, unless another thread was first or the limit is reached. */
 static void keep(struct symbol_display_names *display, uint32_t index, struct sonde_buf *name) {
     size_t len;
-    if (atomic_load_explicit(&display->bytes, memory_order_relaxed) > SYMBOL_DISPLAY_NAMES_BYTES)
+    if (atomic_load_explicit(&display->bytes, memory_order_relaxed) > SYMBOL_DISPLAY_NAMES_BYTES ||
+        atomic_load_explicit(&all_bytes, memory_order_relaxed) > SYMBOL_DISPLAY_NAMES_ALL)
         return;
     char *text = sonde_buf_take(name, &len), *none = NULL;
     char *trimmed = text ? realloc(text, len + 1) : NULL;
     text = trimmed ? trimmed : text;
-    if (text && atomic_compare_exchange_strong(&display->names[index], &none, text))
-        atomic_fetch_add_explicit(&display->bytes, len + 1, memory_order_relaxed);
-    else
+    if (!text || !atomic_compare_exchange_strong(&display->names[index], &none, text)) {
         free(text);
+        return;
+    }
+    atomic_fetch_add_explicit(&display->bytes, len + 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&all_bytes, len + 1, memory_order_relaxed);
 }
 
 const char *symbol_display_names_get(struct symbol_display_names *display, uint32_t index,

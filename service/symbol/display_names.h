@@ -11,8 +11,9 @@
 
 #include <stdatomic.h>
 
-#define SYMBOL_DISPLAY_NAMES_BYTES \
-    ((size_t)16 << 20) /* per table; further names are demangled each time */
+/* Per table, and of all tables. Further names are demangled each time. */
+#define SYMBOL_DISPLAY_NAMES_BYTES ((size_t)16 << 20)
+#define SYMBOL_DISPLAY_NAMES_ALL   ((size_t)64 << 20)
 
 struct symbol_display_names {
     _Atomic(char *) *names;

@@ -173,6 +173,7 @@ const char *symbol_reason_text(enum symbol_reason reason) {
         [SYMBOL_REASON_NOT_ELF] = "NOT_ELF",
         [SYMBOL_REASON_STRIPPED] = "STRIPPED",
         [SYMBOL_REASON_KERNEL_HIDDEN] = "KERNEL_HIDDEN",
+        [SYMBOL_REASON_MEMORY] = "MEMORY_OF_USER",
     };
     return (size_t)reason < sizeof texts / sizeof *texts ? texts[reason] : "";
 }

@@ -12,6 +12,7 @@
 
 #include "api/elf/elf.h"
 #include "service/locks.h"
+#include "service/process/memory_share.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/display_names.h"
 #include "service/symbol/files/failure.h"
@@ -147,6 +148,7 @@ struct symbol_jit {
     struct symbol_jit_row *rows;   /* sorted by address */
     uint32_t row_count;
     struct sonde_buf files;
+    struct memory_share share;
 };
 /* The names in the process's perf map and jitdump, which are read again when they change, at most
  * once a second. The caller releases the result. NULL if there are none. */

@@ -41,6 +41,8 @@ SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *option
                                              struct symbol_store **store, struct sonde_diag *diag);
 /* Kills running workers and starts no more. Threads that wait for a table stop waiting. */
 void symbol_store_end(struct symbol_store *store);
+/* How often the names of JIT code were dropped because their owner's memory is used up. */
+uint64_t symbol_jit_refused(void);
 void symbol_store_destroy(struct symbol_store *store); /* after the last module was released */
 
 /* What perf and pprof call the kernel. */
@@ -107,6 +109,7 @@ enum symbol_reason {
     SYMBOL_REASON_NOT_ELF,
     SYMBOL_REASON_STRIPPED,      /* only exported functions have names */
     SYMBOL_REASON_KERNEL_HIDDEN, /* kptr_restrict shows zeros */
+    SYMBOL_REASON_MEMORY,        /* JIT code; its names exceed the memory of the process's user */
 };
 const char *symbol_reason_text(enum symbol_reason reason); /* "BINARY_REPLACED"; "" for none */
 

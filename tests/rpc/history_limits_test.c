@@ -55,10 +55,15 @@ static void begin(void) {
     setup_begin_history(&setup, &gate.base, true);
 }
 
-static void ask(struct watcher *watcher, uint32_t deadline_ms) {
+static void ask_for(struct watcher *watcher, const struct client_caller *caller,
+                    uint32_t deadline_ms) {
     Sonde__V1__ListServicesRequest request = SONDE__V1__LIST_SERVICES_REQUEST__INIT;
-    *watcher = (struct watcher){.on_message = NULL};
+    *watcher = (struct watcher){.caller = caller};
     watcher_start(watcher, setup.client, &client_list_services, &request.base, deadline_ms);
+}
+
+static void ask(struct watcher *watcher, uint32_t deadline_ms) {
+    ask_for(watcher, NULL, deadline_ms);
 }
 
 static bool all_run(void *context) {
@@ -71,6 +76,8 @@ static bool nothing_runs(void *context) {
 
 TEST(four_queries_run_64_wait_and_more_are_refused) {
     enum { MOST = HISTORY_QUERIES + HISTORY_QUERIES_WAITING };
+    static const struct client_caller callers[] = {
+        {.name = "uid 1"}, {.name = "uid 2"}, {.name = "uid 3"}, {.name = "uid 4"}};
     struct watcher running[MOST], refused;
     struct sonde_diag diag = {0};
     begin();
@@ -78,8 +85,8 @@ TEST(four_queries_run_64_wait_and_more_are_refused) {
         ask(&running[i], 60000);
     CHECK(eventually(all_run, NULL));
     for (int i = HISTORY_QUERIES; i < MOST; i++)
-        ask(&running[i], 60000);
-    ask(&refused, 60000);
+        ask_for(&running[i], &callers[i / 30], 60000);
+    ask_for(&refused, &callers[3], 60000);
     CHECK_INT(watcher_end(&refused, &diag), ==, SONDE_TOO_MANY_CAPTURES);
     CHECK(strstr(diag.text, "4 queries of history are running and 64 are waiting") != NULL);
     CHECK_INT(atomic_load(&gate.begun), ==, HISTORY_QUERIES);
@@ -87,6 +94,28 @@ TEST(four_queries_run_64_wait_and_more_are_refused) {
     for (int i = 0; i < MOST; i++)
         CHECK_INT(watcher_end(&running[i], NULL), ==, SONDE_OK);
     CHECK_INT(atomic_load(&gate.begun), ==, MOST);
+    setup_end(&setup);
+}
+
+TEST(one_caller_leaves_room_for_others) {
+    enum { MOST = HISTORY_QUERIES_OF_CALLER };
+    static const struct client_caller greedy = {.name = "uid 1"}, other = {.name = "uid 2"};
+    struct watcher running[MOST], refused, served;
+    struct sonde_diag diag = {0};
+    begin();
+    for (int i = 0; i < MOST; i++)
+        ask_for(&running[i], &greedy, 60000);
+    CHECK(eventually(all_run, NULL));
+    ask_for(&refused, &greedy, 60000);
+    CHECK_INT(watcher_end(&refused, &diag), ==, SONDE_TOO_MANY_CAPTURES);
+    CHECK(strstr(diag.text, "32 queries of history of this caller") != NULL);
+    ask_for(&served, &other, 60000);
+    atomic_store(&gate.is_open, true);
+    CHECK_INT(watcher_end(&served, NULL), ==, SONDE_OK);
+    for (int i = 0; i < MOST; i++)
+        CHECK_INT(watcher_end(&running[i], NULL), ==, SONDE_OK);
+    ask_for(&served, &greedy, 60000);
+    CHECK_INT(watcher_end(&served, NULL), ==, SONDE_OK);
     setup_end(&setup);
 }
 

@@ -4,6 +4,7 @@
  * unwind table of a mapping from its first frame on, and the words of the current stack. */
 #include "service/engine/backtraces/backtraces_request.h"
 #include "service/engine/symbolize.h"
+#include "service/process/foreign_memory.h"
 
 #include "api/os/shared_memory.h"
 
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #define RED_ZONE   128u
@@ -90,12 +90,6 @@ static bool find(void *context, uint64_t pc, struct unwind_code *found) {
     return true;
 }
 
-static size_t read_memory(pid_t pid, uint64_t address, void *bytes, size_t len) {
-    struct iovec local = {bytes, len}, remote = {(void *)address, len};
-    ssize_t got = process_vm_readv(pid, &local, 1, &remote, 1, 0);
-    return got > 0 ? (size_t)got : 0;
-}
-
 void backtraces_code_live(struct backtraces_code *code, uint64_t sp) {
     code->stack_at = sp > RED_ZONE ? sp - RED_ZONE : 0;
     code->stack_bytes = 0;
@@ -108,8 +102,8 @@ static bool extend(struct backtraces_code *code, uint64_t offset) {
         size_t want = code->stack_bytes ? code->stack_bytes : FIRST_READ;
         if (want > BACKTRACES_STACK - code->stack_bytes)
             want = BACKTRACES_STACK - code->stack_bytes;
-        size_t got = read_memory(code->process->pid, code->stack_at + code->stack_bytes,
-                                 code->stack + code->stack_bytes, want);
+        size_t got = foreign_memory_read(code->process->pid, code->stack_at + code->stack_bytes,
+                                         code->stack + code->stack_bytes, want);
         code->stack_bytes += got;
         if (got == 0)
             return false;
@@ -123,7 +117,7 @@ static bool read_word(void *context, uint64_t address, uint64_t *word) {
     struct backtraces_code *code = context;
     uint64_t offset = address - code->stack_at;
     if (offset > BACKTRACES_STACK - 8)
-        return read_memory(code->process->pid, address, word, sizeof *word) == sizeof *word;
+        return foreign_memory_read(code->process->pid, address, word, sizeof *word) == sizeof *word;
     if (offset + 8 > code->stack_bytes && (!code->is_live || !extend(code, offset)))
         return false;
     memcpy(word, code->stack + offset, sizeof *word);

@@ -5,7 +5,7 @@
  * run: a guest is sent CpuConfig and answers with CpuState. After a stop, the answer is awaited for
  * a moment, so that the last records count. Captures that arrive meanwhile wait for the
  * next start. */
-#include "service/engine/capture/cpu_capture.h"
+#include "service/engine/capture/samples.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -152,9 +152,11 @@ static void on_running(struct target *target) {
     if (target->clock == CLOCK_RUNNING)
         return;
     if (!target->stacks)
-        target->stacks = stacks_create(0);
+        target->stacks = samples_new_stacks(target);
     if (!target->stacks) {
-        fail_all(target, SONDE_OUT_OF_MEMORY, "out of memory");
+        fail_all(target, SONDE_OUT_OF_MEMORY,
+                 "no memory for stacks: sonded's is used up, or the share of the target's user; "
+                 "end some of that user's captures or programs");
         stop(target);
         return;
     }

@@ -26,6 +26,8 @@ static struct count_entry *find(const struct counts *counts, uint32_t hash,
 
 static sonde_err grow(struct counts *counts) {
     uint32_t capacity = counts->capacity ? counts->capacity * 2 : FIRST_CAPACITY;
+    if (!memory_share_take(&counts->share, (capacity - counts->capacity) * sizeof *counts->entries))
+        return SONDE_OUT_OF_MEMORY;
     struct count_entry *entries = realloc(counts->entries, capacity * sizeof *entries);
     if (!entries)
         return SONDE_OUT_OF_MEMORY;
@@ -43,7 +45,8 @@ static sonde_err add_entry(struct counts *counts, uint32_t hash, const struct co
         if (err)
             return err;
     }
-    if (!hash_index_add(&counts->index, hash, counts->used))
+    if (!memory_share_take(&counts->share, hash_index_growth(&counts->index)) ||
+        !hash_index_add(&counts->index, hash, counts->used))
         return SONDE_OUT_OF_MEMORY;
     counts->last = counts->used;
     counts->entries[counts->used++] = (struct count_entry){.key = *key, .count = n};
@@ -76,5 +79,6 @@ sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_
 void counts_finish(struct counts *counts) {
     free(counts->entries);
     hash_index_finish(&counts->index);
+    memory_share_finish(&counts->share);
     memset(counts, 0, sizeof *counts);
 }

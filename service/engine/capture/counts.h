@@ -7,6 +7,7 @@
 
 #include "api/error.h"
 #include "api/hash_index.h"
+#include "service/process/memory_share.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,16 +27,18 @@ struct count_entry {
     uint64_t count; /* never 0 */
 };
 
-/* Zeroed memory is an empty table. */
+/* Zeroed memory is an empty table; set share.uid to the target's user. */
 struct counts {
     struct count_entry *entries; /* in the order of their first sample */
     uint32_t used, capacity;
     uint32_t last;           /* index of the entry that was counted last */
     struct hash_index index; /* of entries, by key */
     uint64_t total;
+    struct memory_share share;
 };
 
-/* Adds n samples. SONDE_TOO_LARGE when there is no room, SONDE_OUT_OF_MEMORY. */
+/* Adds n samples. SONDE_TOO_LARGE when there is no room, SONDE_OUT_OF_MEMORY also when the user has
+ * no more room. */
 SONDE_MUST_USE sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n);
 void counts_finish(struct counts *counts);
 

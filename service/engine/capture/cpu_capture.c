@@ -66,6 +66,12 @@ static uint64_t window_length_ns(const struct cpu_capture *capture, int64_t unix
     return rest_ns < length_ns / 10 ? rest_ns + length_ns : rest_ns;
 }
 
+static void window_add_part(struct window *window, const struct target *target) {
+    struct report_part *part = &window->parts[window->part_count++];
+    part->stacks = stacks_retain(target->stacks);
+    part->counts.share.uid = part->stacks->share.uid;
+}
+
 static void window_open(struct cpu_capture *capture, uint64_t now_ns, int64_t unix_ns) {
     struct window *window = &capture->window;
     uint64_t sequence = window->sequence;
@@ -74,8 +80,7 @@ static void window_open(struct cpu_capture *capture, uint64_t now_ns, int64_t un
     window->start_ns = now_ns;
     window->start_unix_ns = unix_ns;
     window->base = capture->base.target->totals;
-    window->parts[0].stacks = stacks_retain(capture->base.target->stacks);
-    window->part_count = 1;
+    window_add_part(window, capture->base.target);
     if (capture->spec.window_ms)
         capture->window_end_ns = now_ns + window_length_ns(capture, unix_ns);
 }
@@ -101,16 +106,15 @@ bool cpu_capture_can_renew(const struct cpu_capture *capture) {
 }
 
 void cpu_capture_renew(struct cpu_capture *capture) {
-    struct window *window = &capture->window;
-    window->parts[window->part_count].stacks = stacks_retain(capture->base.target->stacks);
-    window->part_count++;
+    window_add_part(&capture->window, capture->base.target);
 }
 
-static void count_drop(struct cpu_capture *capture, uint64_t n) {
-    capture->window.stacks_full += n;
+static void count_drop(struct cpu_capture *capture, uint64_t n, bool lacks_memory) {
+    *(lacks_memory ? &capture->window.lacking_memory : &capture->window.stacks_full) += n;
     capture->dropped += n;
-    atomic_fetch_add_explicit(&capture->base.engine->drops[DROP_STACKS_FULL], n,
-                              memory_order_relaxed);
+    atomic_fetch_add_explicit(
+        &capture->base.engine->drops[lacks_memory ? DROP_MEMORY : DROP_STACKS_FULL], n,
+        memory_order_relaxed);
 }
 
 void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
@@ -121,8 +125,11 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     struct counts *counts = &window->parts[window->part_count - 1].counts;
     if (n == 0)
         return;
-    if (!key || counts_add(counts, key, n) != SONDE_OK) {
-        count_drop(capture, n);
+    sonde_err err = key ? counts_add(counts, key, n) : SONDE_TOO_LARGE;
+    if (err) {
+        const struct stacks *stacks = window->parts[window->part_count - 1].stacks;
+        bool lacks_memory = key ? err == SONDE_OUT_OF_MEMORY : stacks && stacks->lacks_memory;
+        count_drop(capture, n, lacks_memory);
         return;
     }
     if (capture->spec.has_timeline)

@@ -29,10 +29,10 @@ struct window {
     uint64_t start_ns;
     uint64_t samples, truncated;
     uint64_t cut_stacks[STACK_ENDS];
-    uint64_t forgotten; /* samples of generations that are no longer known */
-    uint64_t stacks_full;
-    struct time_bins bins; /* unused without spec.has_timeline */
-    struct totals base;    /* the target's when the window began */
+    uint64_t forgotten;                   /* samples of generations that are no longer known */
+    uint64_t stacks_full, lacking_memory; /* samples that were dropped here */
+    struct time_bins bins;                /* unused without spec.has_timeline */
+    struct totals base;                   /* the target's when the window began */
 };
 
 struct capture_job;

@@ -157,8 +157,9 @@ static void fill_drops(const struct cpu_capture *capture, struct engine_metadata
     const struct window *window = &capture->window;
     const struct totals *now = &capture->base.target->totals;
     for (int i = 0; i < DROP_CAUSES; i++) {
-        uint64_t count =
-            i == DROP_STACKS_FULL ? window->stacks_full : now->drops[i] - window->base.drops[i];
+        uint64_t count = i == DROP_STACKS_FULL ? window->stacks_full
+                         : i == DROP_MEMORY    ? window->lacking_memory
+                                               : now->drops[i] - window->base.drops[i];
         metadata->drops[i] = (struct engine_drop){.cause = drop_cause_name(i), .count = count};
         metadata->dropped += count;
     }

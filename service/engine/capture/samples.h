@@ -23,6 +23,8 @@ struct spent_time {
     void *context;
 };
 
+/* An empty stack table for the target; NULL when there is no memory for it. */
+struct stacks *samples_new_stacks(const struct target *target);
 void samples_add(struct target *target, const struct spent_time *time);
 /* If only recordings run and the stack table has grown large, starts an empty one. A recording
  * never ends, and without this its table would grow to its limit. */

@@ -8,9 +8,8 @@
 #include "service/engine/watch.h"
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
+#include "service/process/foreign_memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,22 +17,9 @@
 
 #define PROTOCOL 1u
 
-/* Appends up to limit bytes of /proc/PID/leaf. */
-static void read_proc(pid_t pid, const char *leaf, struct sonde_buf *out, size_t limit) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, leaf);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    while (out->len < limit && !out->failed) {
-        char bytes[4096];
-        size_t room = limit - out->len < sizeof bytes ? limit - out->len : sizeof bytes;
-        ssize_t got = read(fd, bytes, room);
-        if (got <= 0)
-            break;
-        sonde_buf_append(out, bytes, (size_t)got);
-    }
-    close(fd);
+static void read_command(pid_t pid, struct sonde_buf *command) {
+    char bytes[ENGINE_MAX_COMMAND];
+    sonde_buf_append(command, bytes, foreign_memory_command(pid, bytes, sizeof bytes));
 }
 
 static void read_executable(pid_t pid, const char *told, char *out, size_t size) {
@@ -80,9 +66,11 @@ static void make_unique(struct target *target) {
 static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     struct engine_target *info = &target->info;
     struct sonde_buf command = {0};
-    read_proc(target->link.pid, "cmdline", &command, ENGINE_MAX_COMMAND);
+    read_command(target->link.pid, &command);
     info->pid = target->link.pid;
     info->uid = target->link.uid;
+    target->space.is_guests = true;
+    target->space.share.uid = target->names.share.uid = info->uid;
     info->start_unix_ns = start_time_unix_ns(process_start_ticks(info->pid));
     info->attached_unix_ns = now_unix_ns();
     read_container(info);

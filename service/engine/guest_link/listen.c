@@ -5,6 +5,9 @@
  * For abstract sockets ("@name") the kernel does both. */
 #include "service/engine/engine_state.h"
 
+#include "api/os/exit_watchdog.h"
+#include "api/os/own_folder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -61,6 +64,9 @@ static sonde_err make_directory(const char *path, bool for_everybody, struct son
     if (!slash || slash == parent)
         return SONDE_OK;
     *slash = 0;
+    sonde_err err = own_folder_check(path, "--socket", diag);
+    if (err)
+        return err;
     if (mkdir(parent, 0700) != 0 && errno != EEXIST)
         return sonde_fail_os(diag, errno, "cannot create the directory %s", parent);
     return for_everybody ? allow_traversal(parent, diag) : SONDE_OK;
@@ -72,8 +78,10 @@ static sonde_err take_lock(const char *path, int *lock_fd, struct sonde_diag *di
     *lock_fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (*lock_fd < 0)
         return sonde_fail_os(diag, errno, "cannot open %s", name);
-    if (flock(*lock_fd, LOCK_EX | LOCK_NB) == 0)
+    if (flock(*lock_fd, LOCK_EX | LOCK_NB) == 0) {
+        exit_watchdog_lock(*lock_fd);
         return SONDE_OK;
+    }
     int os_error = errno;
     close(*lock_fd);
     *lock_fd = -1;
@@ -135,6 +143,7 @@ sonde_err listen_open(const char *path, bool for_everybody, int *listen_fd, int 
     if (!err)
         err = bind_and_listen(path, for_everybody, listen_fd, diag);
     if (err && *lock_fd >= 0) {
+        exit_watchdog_forget(*lock_fd);
         close(*lock_fd);
         *lock_fd = -1;
     }
@@ -147,6 +156,9 @@ void listen_close(const char *path, int listen_fd, int lock_fd) {
             unlink(path);
         close(listen_fd);
     }
-    if (lock_fd >= 0) /* keep the file: otherwise two processes could lock two files of this name */
+    /* Keep the file: otherwise two processes could lock two files of this name. */
+    if (lock_fd >= 0) {
+        exit_watchdog_forget(lock_fd);
         close(lock_fd);
+    }
 }

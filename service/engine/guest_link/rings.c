@@ -174,10 +174,20 @@ static void drain(struct target *target, uint64_t now_ns, uint64_t bytes, uint64
         (void)tables_load_names(target, target->stacks);
 }
 
+/* Once a second, unmaps the pages that were read. They are the guest's memory, and it fills them
+ * again before they are needed here: rings of many guests would count as this process's memory. */
+static void unmap_pages(struct target *target, uint64_t now_ns) {
+    if (now_ns < target->unmap_ns || target->drain.taken == 0)
+        return;
+    target->unmap_ns = now_ns + 1000000000ull;
+    (void)madvise(target->rings, target->rings_bytes, MADV_DONTNEED);
+}
+
 bool guest_rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
     if (!target->rings)
         return false;
     drain(target, now_ns, budget, target->engine->turn_ns);
+    unmap_pages(target, now_ns);
     return target->drain.has_more;
 }
 

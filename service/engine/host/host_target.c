@@ -7,6 +7,7 @@
 #include "service/engine/host/host.h"
 
 #include "service/engine/target.h"
+#include "service/process/foreign_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,14 +39,9 @@ struct target *host_target_find(struct engine *engine, const struct host_plan *p
 /* argv, separated by NULs, without a final NUL. */
 static void read_command(struct target *target) {
     struct sonde_buf command = {0};
-    char path[64], bytes[4096];
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)target->link.pid);
-    FILE *file = fopen(path, "re");
-    for (size_t got; file && command.len < ENGINE_MAX_COMMAND && !command.failed &&
-                     (got = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        sonde_buf_append(&command, bytes, got);
-    if (file)
-        fclose(file);
+    char bytes[ENGINE_MAX_COMMAND];
+    sonde_buf_append(&command, bytes,
+                     foreign_memory_command(target->link.pid, bytes, sizeof bytes));
     while (command.len > 0 && command.data[command.len - 1] == 0)
         command.len--;
     if (!process_identity_holds(&target->link.process))

@@ -40,6 +40,7 @@ void mapping_release(struct mapping *mapping) {
     symbol_module_release(mapping->module);
     if (mapping->view)
         unwind_views_release(mapping->views, mapping->view);
+    memory_share_finish(&mapping->share);
     free(mapping->program);
     free(mapping->problem);
     free(mapping);
@@ -112,24 +113,34 @@ void generation_destroy(struct generation *generation) {
     free(generation);
 }
 
+/* With its place in the generation's array. */
+#define MAPPING_BYTES (sizeof(struct mapping) + 2 * sizeof(struct mapping *))
+
 sonde_err generation_add(struct generation *generation, const struct symbol_mapping *from) {
     if (from->start >= from->end)
         return SONDE_OK;
-    if (generation->count >= SPACE_MAX_MAPPINGS) {
+    struct memory_share share = {.uid = generation->uid};
+    if (generation->count >= SPACE_MAX_MAPPINGS ||
+        (generation->is_guests && !memory_share_take(&share, MAPPING_BYTES))) {
         generation->ignored += generation->ignored < UINT32_MAX;
         return SONDE_OK;
     }
     if (generation->count == generation->capacity) {
         uint32_t capacity = generation->capacity ? generation->capacity * 2 : 64;
         void *grown = realloc(generation->mappings, capacity * sizeof *generation->mappings);
-        if (!grown)
+        if (!grown) {
+            memory_share_finish(&share);
             return SONDE_OUT_OF_MEMORY;
+        }
         generation->mappings = grown;
         generation->capacity = capacity;
     }
     struct mapping *mapping = mapping_create(from);
-    if (!mapping)
+    if (!mapping) {
+        memory_share_finish(&share);
         return SONDE_OUT_OF_MEMORY;
+    }
+    mapping->share = share;
     generation->mappings[generation->count++] = mapping;
     return SONDE_OK;
 }
@@ -193,6 +204,7 @@ void space_finish(struct space *space) {
         generation_destroy(space->generations[i]);
     generation_destroy(space->incoming);
     free(space->cache);
+    memory_share_finish(&space->share);
     memset(space, 0, sizeof *space);
 }
 
@@ -246,6 +258,8 @@ sonde_err space_add_part(struct space *space, const struct space_part *part,
         space->incoming = generation_create(part->generation);
     if (!space->incoming)
         return SONDE_OUT_OF_MEMORY;
+    space->incoming->is_guests = space->is_guests;
+    space->incoming->uid = space->share.uid;
     for (size_t i = 0; i < part->count; i++) {
         sonde_err err = generation_add(space->incoming, &part->mappings[i]);
         if (err)
@@ -269,7 +283,7 @@ bool space_knows(const struct space *space, uint32_t generation) {
 }
 
 struct mapping *space_find(struct space *space, uint32_t number, uint64_t pc) {
-    if (!space->cache)
+    if (!space->cache && memory_share_take(&space->share, SPACE_CACHE * sizeof *space->cache))
         space->cache = calloc(SPACE_CACHE, sizeof *space->cache);
     /* The hash is not seeded: in a direct-mapped cache, a collision only costs a search. */
     uint64_t hash = (pc ^ ((uint64_t)number << 40)) * 0x9e3779b97f4a7c15ull;

@@ -11,6 +11,7 @@
 #define SONDE_SERVICE_ENGINE_REPORT_ADDRESS_SPACE_H
 
 #include "api/error.h"
+#include "service/process/memory_share.h"
 #include "service/symbol/symbol.h"
 #include "service/unwind/table/table_view.h"
 
@@ -50,6 +51,8 @@ struct mapping {
     uint64_t served_serial; /* serial of the last generation that the guest got an answer for */
     bool is_loading_names;
     uint32_t stacks_serial, stacks_id; /* this mapping's number in the stacks with that serial */
+
+    struct memory_share share; /* empty if it was not made for a guest */
 };
 
 struct mapping *mapping_create(const struct symbol_mapping *from);
@@ -82,7 +85,9 @@ struct generation {
     struct mapping **mappings; /* sorted by start, not overlapping */
     uint32_t count, capacity;
     uint32_t fresh;   /* mappings that are not shared with the previous generation */
-    uint32_t ignored; /* those beyond SPACE_MAX_MAPPINGS */
+    uint32_t ignored; /* those beyond SPACE_MAX_MAPPINGS, or for which the user has no memory */
+    bool is_guests;   /* its mappings count as memory of `uid`, the guest's user */
+    uid_t uid;
     uint32_t asked,
         served;   /* mappings that were given to workers; that the guest got answers for */
     bool is_done; /* TablesDone was sent */
@@ -99,6 +104,8 @@ struct space {
     struct generation *incoming;                       /* some of its parts are missing */
     uint64_t last_serial;
     struct space_slot *cache;
+    bool is_guests;            /* of its generations, as is uid */
+    struct memory_share share; /* of the cache */
 };
 
 void space_finish(struct space *space);
@@ -122,8 +129,8 @@ struct mapping *generation_find(const struct generation *generation, uint64_t pc
 struct mapping *generation_next(const struct generation *generation, uint64_t start);
 void generation_destroy(struct generation *generation);
 struct generation *generation_create(uint64_t number);
-/* Ignores empty mappings, and counts and ignores those beyond SPACE_MAX_MAPPINGS. Call
- * generation_sort after the last one. */
+/* Ignores empty mappings, and counts and ignores those beyond SPACE_MAX_MAPPINGS or the memory of
+ * the guest's user. Call generation_sort after the last one. */
 SONDE_MUST_USE sonde_err generation_add(struct generation *generation,
                                         const struct symbol_mapping *from);
 /* Sorts the mappings, drops those that overlap an earlier one, and replaces each that equals a

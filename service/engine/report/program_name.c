@@ -2,6 +2,7 @@
 #include "service/engine/report/program_name.h"
 
 #include "service/host/processes/process_text.h"
+#include "service/process/foreign_memory.h"
 #include "service/process/process_file.h"
 
 #include <fcntl.h>
@@ -14,13 +15,7 @@
 #define MAX_PATH 512
 
 static void read_command(pid_t pid, char *text, size_t size) {
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, text, size - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    text[len > 0 ? len : 0] = 0;
+    text[foreign_memory_command(pid, text, size - 1)] = 0;
 }
 
 /* Both paths are absolute, and looked up in the process's root. */

@@ -51,20 +51,39 @@ int stack_end_note(enum stack_end end) {
 
 static const char other_processes[] = "[other processes]";
 
+/* Whether the user has room for what another item takes. `index` may be NULL. */
+static bool may_grow(struct stacks *stacks, const struct stable_vector *vector,
+                     const struct hash_index *index) {
+    size_t bytes = stable_vector_growth(vector) + (index ? hash_index_growth(index) : 0);
+    if (bytes == 0)
+        return true;
+    stacks->lacks_memory = !memory_share_take(&stacks->share, bytes);
+    return !stacks->lacks_memory;
+}
+
+/* Adds an item whose hash the index gets. NULL when there is no room. */
+static void *add_item(struct stacks *stacks, struct stable_vector *vector, struct hash_index *index,
+                      uint32_t hash, uint32_t *id) {
+    void *item = may_grow(stacks, vector, index) ? stable_vector_add(vector, id) : NULL;
+    return item && hash_index_add(index, hash, *id) ? item : NULL;
+}
+
 /* Item 0 of each table means "none", so that zeroed fields are valid. */
-static bool add_zeroth(struct stable_vector *vector, size_t item_bytes, uint32_t limit) {
+static bool add_zeroth(struct stacks *stacks, struct stable_vector *vector, size_t item_bytes,
+                       uint32_t limit) {
     uint32_t zeroth;
     vector->item_bytes = item_bytes;
     vector->limit = limit;
-    return stable_vector_add(vector, &zeroth) != NULL;
+    return may_grow(stacks, vector, NULL) && stable_vector_add(vector, &zeroth) != NULL;
 }
 
-struct stacks *stacks_create(uint32_t node_limit) {
+struct stacks *stacks_create(uint32_t node_limit, uid_t uid) {
     static _Atomic uint32_t serials;
     struct stacks *stacks = calloc(1, sizeof *stacks);
     if (!stacks)
         return NULL;
     stacks->refs = 1;
+    stacks->share.uid = uid;
     stacks->serial = ++serials;
     hash_index_init(&stacks->node_index);
     hash_index_init(&stacks->thread_index);
@@ -73,13 +92,15 @@ struct stacks *stacks_create(uint32_t node_limit) {
     hash_index_init(&stacks->span_index);
     if (node_limit == 0 || node_limit > STACKS_MAX_NODES)
         node_limit = STACKS_MAX_NODES;
-    bool ok = add_zeroth(&stacks->nodes, sizeof(struct stack_node), node_limit) &&
-              add_zeroth(&stacks->threads, sizeof(struct stack_thread), STACKS_MAX_THREADS) &&
-              add_zeroth(&stacks->mappings, sizeof(struct mapping *), STACKS_MAX_MAPPINGS) &&
-              add_zeroth(&stacks->labels, sizeof(struct stack_label), STACKS_MAX_LABELS) &&
-              add_zeroth(&stacks->processes, sizeof(struct stack_process), STACKS_MAX_PROCESSES) &&
-              add_zeroth(&stacks->spans, sizeof(struct stack_span), STACKS_MAX_SPANS) &&
-              hash_index_reserve(&stacks->node_index, 2048);
+    bool ok =
+        add_zeroth(stacks, &stacks->nodes, sizeof(struct stack_node), node_limit) &&
+        add_zeroth(stacks, &stacks->threads, sizeof(struct stack_thread), STACKS_MAX_THREADS) &&
+        add_zeroth(stacks, &stacks->mappings, sizeof(struct mapping *), STACKS_MAX_MAPPINGS) &&
+        add_zeroth(stacks, &stacks->labels, sizeof(struct stack_label), STACKS_MAX_LABELS) &&
+        add_zeroth(stacks, &stacks->processes, sizeof(struct stack_process),
+                   STACKS_MAX_PROCESSES) &&
+        add_zeroth(stacks, &stacks->spans, sizeof(struct stack_span), STACKS_MAX_SPANS) &&
+        memory_share_take(&stacks->share, sizeof *stacks);
     if (!ok) {
         stacks_release(stacks);
         return NULL;
@@ -108,6 +129,7 @@ void stacks_release(struct stacks *stacks) {
     hash_index_finish(&stacks->process_index);
     hash_index_finish(&stacks->mapping_index);
     hash_index_finish(&stacks->span_index);
+    memory_share_finish(&stacks->share);
     free(stacks);
 }
 
@@ -120,8 +142,8 @@ uint32_t stacks_add_frame(struct stacks *stacks, uint32_t parent, uint32_t mappi
         if (node->pc == pc && node->parent == parent && node->mapping == mapping)
             return id;
     }
-    struct stack_node *node = stable_vector_add(&stacks->nodes, &id);
-    if (!node || !hash_index_add(index, hash, id))
+    struct stack_node *node = add_item(stacks, &stacks->nodes, index, hash, &id);
+    if (!node)
         return STACKS_FULL;
     *node = (struct stack_node){.pc = pc, .parent = parent, .mapping = mapping};
     return id;
@@ -138,8 +160,8 @@ uint32_t stacks_add_thread(struct stacks *stacks, uint32_t pid, uint32_t tid, co
             return id;
     if (tid != 0 && stacks->threads.count >= STACKS_MAX_THREADS - STACKS_THREAD_NAMES)
         return stacks_add_thread(stacks, pid, 0, name);
-    struct stack_thread *thread = stable_vector_add(&stacks->threads, &id);
-    if (!thread || !hash_index_add(index, hash, id))
+    struct stack_thread *thread = add_item(stacks, &stacks->threads, index, hash, &id);
+    if (!thread)
         return STACKS_FULL;
     *thread = wanted;
     return id;
@@ -157,7 +179,8 @@ static uint32_t add_process_text(struct stacks *stacks, const char *text) {
     bool is_last = stacks->processes.count == STACKS_MAX_PROCESSES - 1;
     if (is_last && strcmp(text, other_processes) != 0)
         return add_process_text(stacks, other_processes);
-    struct stack_process *process = stable_vector_add(&stacks->processes, &id);
+    bool has_room = may_grow(stacks, &stacks->processes, index);
+    struct stack_process *process = has_room ? stable_vector_add(&stacks->processes, &id) : NULL;
     if (process)
         *process = wanted;
     /* When the table is full, its last item is that of the other processes. */
@@ -183,7 +206,8 @@ uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping) {
            stacks_mapping(stacks, id) != mapping)
         continue;
     if (id == HASH_INDEX_NONE) {
-        struct mapping **slot = stable_vector_add(&stacks->mappings, &id);
+        bool has_room = may_grow(stacks, &stacks->mappings, index);
+        struct mapping **slot = has_room ? stable_vector_add(&stacks->mappings, &id) : NULL;
         if (!slot)
             return STACKS_FULL;
         *slot = mapping_retain(mapping);
@@ -201,7 +225,8 @@ uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *
     if (stacks->label_of[guest_id] != 0)
         return stacks->label_of[guest_id];
     uint32_t id;
-    struct stack_label *label = stable_vector_add(&stacks->labels, &id);
+    bool has_room = may_grow(stacks, &stacks->labels, NULL);
+    struct stack_label *label = has_room ? stable_vector_add(&stacks->labels, &id) : NULL;
     if (!label)
         return STACKS_FULL;
     memcpy(label->text, text, strnlen(text, sizeof label->text - 1));
@@ -216,7 +241,8 @@ void stacks_add_span(struct stacks *stacks, const struct ring_span *span) {
     while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE)
         if (((struct stack_span *)stable_vector_at(&stacks->spans, id))->request == span->request)
             return;
-    struct stack_span *added = span->request ? stable_vector_add(&stacks->spans, &id) : NULL;
+    bool has_room = span->request && may_grow(stacks, &stacks->spans, index);
+    struct stack_span *added = has_room ? stable_vector_add(&stacks->spans, &id) : NULL;
     if (!added)
         return;
     added->request = span->request;

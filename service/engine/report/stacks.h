@@ -4,7 +4,8 @@
  * share their nodes. A stack is the number of its leaf node; following the parents yields the
  * frames leaf first. A target of several processes has a node for each of them below the root, so
  * that a process is the outermost frame. Threads and label texts are numbered, too. Everything is
- * bounded: the caller counts what does not fit as a drop, "stack_table_full".
+ * bounded: the caller counts what does not fit as a drop, "stack_table_full", or "memory" if the
+ * target's user has no more room (service/process/memory_share.h).
  *
  * Thread safety: only the engine thread adds. A report on a worker reads what was added before the
  * report was started. Reference-counted. */
@@ -15,6 +16,7 @@
 #include "service/engine/report/address_space.h"
 #include "service/engine/report/stable_vector.h"
 #include "service/guest/ring.h"
+#include "service/process/memory_share.h"
 
 #define STACKS_MAX_NODES     (1u << 20)
 #define STACKS_MAX_THREADS   (1u << 16)
@@ -96,11 +98,14 @@ struct stacks {
     /* Item 0 means "none". */
     struct stable_vector nodes, threads, mappings, labels, processes, spans;
     struct hash_index node_index, thread_index, process_index, mapping_index, span_index;
+    struct memory_share share;
+    bool lacks_memory;                    /* the share has refused the last item */
     uint16_t label_of[STACKS_MAX_LABELS]; /* the guest's label id -> number, 0 = none */
 };
 
-/* node_limit 0 = STACKS_MAX_NODES. NULL when out of memory. */
-struct stacks *stacks_create(uint32_t node_limit);
+/* node_limit 0 = STACKS_MAX_NODES. uid: the target's user. NULL when out of memory, or when the
+ * user has no more room. */
+struct stacks *stacks_create(uint32_t node_limit, uid_t uid);
 struct stacks *stacks_retain(struct stacks *stacks);
 void stacks_release(struct stacks *stacks);
 

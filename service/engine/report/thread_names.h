@@ -2,16 +2,18 @@
  *
  * The names of a target's threads and the texts of its labels, from the guest's THREAD records.
  *
- * Thread names are in a set-associative cache: 8,192 sets of eight, of which a new thread replaces
- * the least recently used. So a guest that sends colliding thread ids only loses names, and a
- * lookup never takes more than eight comparisons. Thread safety: engine thread only. */
+ * Thread names are in a set-associative cache of sets of eight, of which a new thread replaces the
+ * least recently used. So a guest that sends colliding thread ids only loses names, and a lookup
+ * never takes more than eight comparisons. The cache doubles when it is half full, up to 8,192
+ * sets and as long as the guest's user has memory. Thread safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_REPORT_THREAD_NAMES_H
 #define SONDE_SERVICE_ENGINE_REPORT_THREAD_NAMES_H
 
 #include "service/engine/report/stacks.h"
 
-#define THREAD_NAMES_SETS 8192u
-#define THREAD_NAMES_WAYS 8u
+#define THREAD_NAMES_FIRST 16u /* sets */
+#define THREAD_NAMES_SETS  8192u
+#define THREAD_NAMES_WAYS  8u
 
 struct name_slot {
     uint32_t tid; /* 0 = free */
@@ -22,8 +24,10 @@ struct name_slot {
 
 struct thread_names {
     struct name_slot *slots;
+    uint32_t sets, used; /* used: slots that are not free */
     char (*labels)[65];
     uint32_t uses;
+    struct memory_share share; /* set its uid to the guest's user */
 };
 
 void thread_names_finish(struct thread_names *names);

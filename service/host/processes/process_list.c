@@ -3,6 +3,7 @@
 
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
+#include "service/process/foreign_memory.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,9 +28,17 @@ static size_t read_at(int directory, const char *leaf, char *text, size_t size) 
     return len > 0 ? (size_t)len : 0;
 }
 
+/* The command line is memory of the process. */
+static void read_command(int directory, pid_t pid, char *text, size_t size) {
+    int fd = openat(directory, "cmdline", O_RDONLY | O_CLOEXEC);
+    text[foreign_memory_read_file(fd, pid, 0, text, size - 1)] = 0;
+    if (fd >= 0)
+        close(fd);
+}
+
 static void read_names(int directory, struct process_entry *entry) {
     char command[4096], path[4096], text[8192], cgroup[CGROUP_BYTES];
-    read_at(directory, "cmdline", command, sizeof command);
+    read_command(directory, entry->pid, command, sizeof command);
     size_t auxv_len = read_at(directory, "auxv", text, 9);
     entry->is_32bit = process_auxv_is_32bit(text, auxv_len);
     ssize_t len = readlinkat(directory, "exe", path, sizeof path - 1);
@@ -78,7 +87,9 @@ bool process_read(pid_t pid, struct process_entry *entry) {
 static bool may_be_called(pid_t pid, const char *name) {
     char command[4096], text[1024], found[sizeof((struct process_entry *)0)->name];
     struct process_stat stat;
-    bool has_command = process_file_read(PROC, pid, "cmdline", command, sizeof command) > 0;
+    size_t len = foreign_memory_command(pid, command, sizeof command - 1);
+    bool has_command = len > 0;
+    command[len] = 0;
     process_name(found, sizeof found, command, name, name);
     if (strcmp(found, name) != 0)
         return false;

@@ -31,6 +31,8 @@ struct sampler {
     pid_t pid;
     uint32_t sequence, wait_ms;
     uint64_t capabilities;
+    bool is_lost;
+    void (*on_loss)(const char *problem);
     char problem[192];
 };
 
@@ -159,6 +161,15 @@ static int exchange(struct sampler *sampler, struct sampler_request *request,
     return error;
 }
 
+static void note_loss(struct sampler *sampler) {
+    sampler->is_lost = true;
+    snprintf(sampler->problem, sizeof sampler->problem,
+             "%.90s was killed: restart sonded, which then samples from outside again",
+             sampler->program);
+    if (sampler->on_loss)
+        sampler->on_loss(sampler->problem);
+}
+
 /* Starts the program and asks for its capabilities. A failure is final: a second program would have
  * no more of them. */
 static bool start(struct sampler *sampler) {
@@ -174,9 +185,13 @@ static bool start(struct sampler *sampler) {
     }
     if (sampler->socket >= 0)
         stop(sampler);
+    sampler->is_separate = false;
+    if (sampler->capabilities != 0) {
+        note_loss(sampler);
+        return false;
+    }
     snprintf(sampler->problem, sizeof sampler->problem, "%.120s: %s", sampler->program,
              error == 0 || error == EPIPE ? "it has no capabilities" : strerrordesc_np(error));
-    sampler->is_separate = false;
     return false;
 }
 
@@ -191,6 +206,8 @@ static int call(struct sampler *sampler, struct sampler_request *request,
     lock_take(&sampler->lock);
     bool is_running = sampler->is_separate && (sampler->socket >= 0 || start(sampler));
     int error = is_running ? exchange(sampler, request, &reply, fds) : 0;
+    if (is_running && sampler->socket < 0)
+        (void)start(sampler); /* it was killed: notice at once if it cannot come back */
     lock_drop(&sampler->lock);
     return is_running ? error : sampler_work(request, fds, &fd_count);
 }
@@ -250,6 +267,21 @@ void sampler_problem(struct sampler *sampler, char text[192]) {
         return;
     lock_take(&sampler->lock);
     memcpy(text, sampler->problem, sizeof sampler->problem);
+    lock_drop(&sampler->lock);
+}
+
+bool sampler_is_lost(struct sampler *sampler) {
+    if (!sampler)
+        return false;
+    lock_take(&sampler->lock);
+    bool is_lost = sampler->is_lost;
+    lock_drop(&sampler->lock);
+    return is_lost;
+}
+
+void sampler_on_loss(struct sampler *sampler, void (*on_loss)(const char *problem)) {
+    lock_take(&sampler->lock);
+    sampler->on_loss = on_loss;
     lock_drop(&sampler->lock);
 }
 

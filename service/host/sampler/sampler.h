@@ -46,6 +46,12 @@ uint64_t sampler_capabilities(struct sampler *sampler);
 /* Why there is no separate sampler although one was asked for; "" = there is. */
 void sampler_problem(struct sampler *sampler, char text[192]);
 
+/* Whether the program with the capabilities was killed. It cannot be started with them again, so
+ * this process does what it may itself. */
+bool sampler_is_lost(struct sampler *sampler);
+/* Is called once when that is noticed, with a sentence about it; on the thread of the call. */
+void sampler_on_loss(struct sampler *sampler, void (*on_loss)(const char *problem));
+
 /* These return a descriptor or -errno; EPIPE: the sampler died at this call, and the next one is
  * served again; ETIMEDOUT. */
 int sampler_perf_event(struct sampler *sampler, const struct perf_event_spec *spec);

@@ -40,6 +40,7 @@ struct rpc_call {
     struct timespec arrived;
     uint64_t deadline_ns;
     struct rpc_caller caller;
+    char peer[64]; /* address without the port */
     struct rpc_audit audit;
     char note[160];
 };
@@ -369,6 +370,35 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
     return call;
 }
 
+static void read_peer(struct rpc_call *call) {
+    char *peer = grpc_call_get_peer(call->call);
+    char *port = peer && strncmp(peer, "ipv", 3) == 0 ? strrchr(peer, ':') : NULL;
+    int len = port ? (int)(port - peer) : peer ? (int)strlen(peer) : 0;
+    snprintf(call->peer, sizeof call->peer, "%.*s", len, peer ? peer : "");
+    gpr_free(peer);
+}
+
+uint32_t rpc_call_siblings(const struct rpc_call *call, bool of_any_kind) {
+    uint32_t count = 0;
+    for (const struct rpc_call *at = call->server->calls; at; at = at->next)
+        count += (of_any_kind || at->events == call->events) && !at->is_ending &&
+                 at->caller.token.line == call->caller.token.line &&
+                 strcmp(at->peer, call->peer) == 0 &&
+                 strcmp(at->audit.claimed, call->audit.claimed) == 0;
+    return count;
+}
+
+static sonde_err admit_one_more(const struct rpc_call *call, struct sonde_diag *diag) {
+    uint32_t all = call->server->call_count;
+    if (all > RPC_MAX_CALLS)
+        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES, "%u calls are running; the limit is %u",
+                          RPC_MAX_CALLS, RPC_MAX_CALLS);
+    if (all > RPC_CALLS_OF_CALLER && rpc_call_siblings(call, true) > RPC_CALLS_OF_CALLER)
+        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
+                          "%u calls of this caller are running, its limit", RPC_CALLS_OF_CALLER);
+    return SONDE_OK;
+}
+
 static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
                        struct sonde_diag *diag) {
     rpc_audit_metadata(&call->audit, &arrival->metadata);
@@ -382,11 +412,10 @@ static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
         return err;
     if (call->server->stopping)
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is stopping");
-    if (call->server->call_count > RPC_MAX_CALLS)
-        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES, "%u calls are running; the limit is %u",
-                          RPC_MAX_CALLS, RPC_MAX_CALLS);
-    if (!rpc_has_many_requests(call->method))
-        return SONDE_OK;
+    read_peer(call);
+    err = admit_one_more(call, diag);
+    if (err || !rpc_has_many_requests(call->method))
+        return err;
     return rpc_caller_limit(&call->caller, call->server->engine, call->method, NULL, &call->arena,
                             diag);
 }

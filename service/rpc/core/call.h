@@ -89,6 +89,9 @@ bool rpc_call_is_for_other(const struct rpc_call *call);
 bool rpc_call_is_limited(const struct rpc_call *call);
 /* The user whose processes this call may reach; NULL = all users'. Valid as long as the call. */
 const uid_t *rpc_call_owner(const struct rpc_call *call);
+/* The running calls of this call's caller, with this one: those with the same events, or all. A
+ * caller is an address, a token and, of a gateway, a user. Loop thread. */
+uint32_t rpc_call_siblings(const struct rpc_call *call, bool of_any_kind);
 /* RPC_CLIENT_STREAM, RPC_DUPLEX: the message has been handled; receives the next one. */
 void rpc_receive(struct rpc_call *call);
 /* Memory that lives as long as the call (with many requests: until the next message). */

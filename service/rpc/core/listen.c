@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/listen.h"
 
+#include "api/os/exit_watchdog.h"
+#include "api/os/own_folder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -16,6 +19,9 @@
 
 static sonde_err make_folder(const char *path, struct sonde_diag *diag) {
     char copy[128];
+    sonde_err err = own_folder_check(path, "--grpc", diag);
+    if (err)
+        return err;
     snprintf(copy, sizeof copy, "%s", path);
     const char *folder = dirname(copy);
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
@@ -38,8 +44,10 @@ static int lock_file(const char *path) {
             return -1;
         }
         if (fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_ino == there.st_ino &&
-            ours.st_dev == there.st_dev)
+            ours.st_dev == there.st_dev) {
+            exit_watchdog_lock(fd);
             return fd;
+        }
         close(fd);
     }
     errno = EAGAIN;
@@ -190,6 +198,7 @@ void rpc_listeners_finish(struct rpc_listeners *listeners) {
         if (listener->address[0])
             unlink(listener->address + strlen("unix:"));
         unlink(listener->lock_path);
+        exit_watchdog_forget(listener->lock_fd);
         close(listener->lock_fd);
     }
     listeners->count = 0;

@@ -14,7 +14,9 @@
 
 #include <pthread.h>
 
-#define RPC_MAX_CALLS         4096
+#define RPC_MAX_CALLS 4096
+#define RPC_CALLS_OF_CALLER \
+    (RPC_MAX_CALLS / 2) /* the same address, token and, of a gateway, user */
 #define RPC_MAX_REQUEST_BYTES (4u << 20)
 #define RPC_MAX_DECODED_BYTES (32u << 20) /* a decoded request with all its submessages */
 

@@ -11,8 +11,10 @@
 
 #define HISTORY_QUERIES         4  /* that run at once */
 #define HISTORY_QUERIES_WAITING 64 /* more are refused */
-#define HISTORY_QUERY_S         120
-#define HISTORY_WRITES          32 /* Write calls at once; each may hold a message in memory */
+/* Of one caller, running and waiting, so that there is always room for others. */
+#define HISTORY_QUERIES_OF_CALLER 32u
+#define HISTORY_QUERY_S           120
+#define HISTORY_WRITES            32 /* Write calls at once; each may hold a message in memory */
 
 struct pool;
 struct store;

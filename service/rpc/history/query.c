@@ -122,6 +122,15 @@ void history_query_start(struct rpc_call *call, const ProtobufCMessage *request,
         rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
         return;
     }
+    if (rpc_call_siblings(call, false) > HISTORY_QUERIES_OF_CALLER) {
+        rpc_finish(call,
+                   sonde_fail(&diag, SONDE_TOO_MANY_CAPTURES,
+                              "%u queries of history of this caller are running and waiting, which "
+                              "is the limit for one: try again later",
+                              HISTORY_QUERIES_OF_CALLER),
+                   &diag);
+        return;
+    }
     rpc_call_take(call); /* dropped in on_done */
     if (pool_submit(history->queries, &query->work))
         return;

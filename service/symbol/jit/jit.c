@@ -3,7 +3,12 @@
  * Names code that is in no file: JIT code, by the process's perf map and jitdump, and the kernel.
  * Both JIT files grow while the process runs, so they are read again from time to time. The result
  * is reference-counted, because lookups may still use the previous one, and the last one stays when
- * the process is gone. Where both files know an address, the jitdump wins, because it has lines. */
+ * the process is gone. Where both files know an address, the jitdump wins, because it has lines.
+ *
+ * A user may have many processes, so what is kept counts as memory of the files' owner
+ * (service/process/memory_share.h), and the files of one process are read at a time: reading them
+ * takes several times as much. Names that do not fit are dropped and counted, and read again later.
+ */
 #include "service/process/process_file.h"
 #include "service/process/process_identity.h"
 #include "service/symbol/jit/jitdump.h"
@@ -20,16 +25,36 @@
 #define MAX_WINDOWS    64
 #define KALLSYMS_LIMIT ((size_t)64 << 20)
 #define MAX_ROWS       (4u << 20) /* of one process */
-#define LOOK_MS        1000       /* between two checks of the files */
-#define SEARCH_MS      5000       /* between two searches of a process's maps for a jitdump */
+/* Of a perf map of another user than root and sonded's own: the end is read. */
+#define OTHERS_MAP_BYTES ((size_t)16 << 20)
+#define LOOK_MS          1000 /* between two checks of the files */
+#define SEARCH_MS        5000 /* between two searches of a process's maps for a jitdump */
 
 /* The JIT files of a process. */
 struct symbol_jit_sources {
     struct stat map_stat;
     struct timespec looked, searched;
     struct symbol_jitdump dump;
-    int dump_fd; /* -1 = not found yet */
+    struct memory_share share; /* of the dump */
+    int dump_fd;               /* -1 = not found yet */
 };
+
+static struct lock reading;
+static _Atomic uint64_t refused;
+
+__attribute__((constructor)) static void init_lock(void) {
+    lock_init(&reading, LOCK_JIT_FILES);
+}
+
+uint64_t symbol_jit_refused(void) {
+    return atomic_load_explicit(&refused, memory_order_relaxed);
+}
+
+static bool take(struct memory_share *share, size_t bytes) {
+    bool has_room = memory_share_take(share, bytes);
+    atomic_fetch_add_explicit(&refused, !has_room, memory_order_relaxed);
+    return has_room;
+}
 
 void symbol_jit_release(struct symbol_jit *jit) {
     if (!jit || --jit->references > 0)
@@ -39,6 +64,7 @@ void symbol_jit_release(struct symbol_jit *jit) {
     free(jit->tables);
     free(jit->rows);
     sonde_buf_finish(&jit->files);
+    memory_share_finish(&jit->share);
     free(jit);
 }
 
@@ -251,26 +277,55 @@ static void move_rows(struct merge *merge, struct symbol_jit *jit) {
     merge->rows = NULL;
 }
 
-static void read_files(struct symbol_module *module, int map_fd) {
+static size_t bytes_of(const struct symbol_jit *jit) {
+    size_t bytes = sizeof *jit + jit->row_count * sizeof *jit->rows + jit->files.len;
+    for (uint32_t i = 0; i < jit->count; i++)
+        bytes += jit->tables[i].image.len + jit->tables[i].display.count * sizeof(char *);
+    return bytes;
+}
+
+/* Reads the files into one table of names; NULL: they cannot be read. */
+static struct symbol_jit *build_names(struct symbol_module *module, int map_fd, size_t limit) {
     struct sonde_buf text = {0};
     struct symbol_overlay overlay = {0};
     struct merge merge = {.dump = &module->sources->dump, .collection = {.quality = SYMBOL_NAMES}};
-    bool good = map_fd < 0 || symbol_perf_map_load(map_fd, &text) != SONDE_OK ||
+    bool good = map_fd < 0 || symbol_perf_map_load(map_fd, limit, &text) != SONDE_OK ||
                 symbol_perf_map_intervals(text.data, text.len, &overlay) == SONDE_OK;
     merge.text = text.data;
     good = good && symbol_jitdump_intervals(merge.dump, &overlay) == SONDE_OK &&
            symbol_overlay_each(&overlay, on_piece, &merge) == SONDE_OK;
     struct symbol_jit *fresh = good ? build(&merge.collection) : NULL;
-    if (fresh) {
+    if (fresh)
         move_rows(&merge, fresh);
-        symbol_jit_release(module->jit);
-        module->jit = fresh;
-        module->reason = SYMBOL_REASON_NONE;
-    }
     free(merge.rows);
     symbol_collection_finish(&merge.collection);
     symbol_overlay_finish(&overlay);
     sonde_buf_finish(&text);
+    return fresh;
+}
+
+/* Replaces the names that are kept. `likely` bytes are set aside first, so that files that cannot
+ * be kept are not read again and again. False: the owner has no memory for them. */
+static bool read_files(struct symbol_module *module, int map_fd, uid_t owner, size_t likely) {
+    struct memory_share share = {.uid = owner};
+    bool is_other = memory_share_is_other(owner);
+    if (!take(&share, likely))
+        return false;
+    struct symbol_jit *fresh =
+        build_names(module, map_fd, is_other ? OTHERS_MAP_BYTES : SYMBOL_PERF_MAP_BYTES);
+    memory_share_finish(&share);
+    if (fresh)
+        fresh->share.uid = owner;
+    if (fresh && !take(&fresh->share, bytes_of(fresh))) {
+        symbol_jit_release(fresh);
+        return false;
+    }
+    if (fresh) {
+        symbol_jit_release(module->jit);
+        module->jit = fresh;
+        module->reason = SYMBOL_REASON_NONE;
+    }
+    return true;
 }
 
 /* Reads what was added to the jitdump. A file that became shorter is read from the beginning. */
@@ -283,11 +338,19 @@ static bool read_dump(struct symbol_module *module, const struct timespec *now) 
         sources->searched = *now;
         sources->dump_fd = symbol_jitdump_open(module->pid);
     }
-    if (!elf_input_of_file(sources->dump_fd, &input))
+    struct stat info;
+    if (!elf_input_of_file(sources->dump_fd, &input) || fstat(sources->dump_fd, &info) != 0)
         return false;
     if (input.size < sources->dump.at)
         symbol_jitdump_finish(&sources->dump);
-    return symbol_jitdump_read(&sources->dump, &input);
+    bool is_new = symbol_jitdump_read(&sources->dump, &input);
+    memory_share_finish(&sources->share);
+    sources->share.uid = info.st_uid;
+    if (!take(&sources->share, symbol_jitdump_bytes(&sources->dump))) {
+        symbol_jitdump_finish(&sources->dump);
+        sources->dump.is_broken = true; /* it is not read again */
+    }
+    return is_new;
 }
 
 /* Reads the JIT files again if they have changed. Call it under the module's lock. */
@@ -302,11 +365,21 @@ static void refresh(struct symbol_module *module) {
     if (process_start_ticks(module->pid) != module->process_start)
         return; /* the process is gone, and its pid may be another's */
     int fd = symbol_perf_map_open(module->pid);
-    bool is_new = fd >= 0 && fstat(fd, &info) == 0 && changed(&sources->map_stat, &info);
+    bool has_map = fd >= 0 && fstat(fd, &info) == 0;
+    bool is_new = has_map && changed(&sources->map_stat, &info);
     if (is_new)
         sources->map_stat = info;
-    if (read_dump(module, &now) || is_new)
-        read_files(module, fd);
+    lock_take(&reading);
+    if (read_dump(module, &now) || is_new) {
+        uid_t owner = has_map ? info.st_uid : sources->share.uid;
+        size_t likely = has_map && info.st_size > 0 ? (size_t)info.st_size : 0;
+        likely = likely < OTHERS_MAP_BYTES ? likely : OTHERS_MAP_BYTES;
+        if (!read_files(module, fd, owner, likely)) {
+            sources->map_stat = (struct stat){0};
+            module->reason = module->jit ? SYMBOL_REASON_NONE : SYMBOL_REASON_MEMORY;
+        }
+    }
+    lock_drop(&reading);
     if (fd >= 0)
         close(fd);
 }
@@ -315,6 +388,7 @@ void symbol_jit_sources_destroy(struct symbol_jit_sources *sources) {
     if (!sources)
         return;
     symbol_jitdump_finish(&sources->dump);
+    memory_share_finish(&sources->share);
     if (sources->dump_fd >= 0)
         close(sources->dump_fd);
     free(sources);

@@ -43,6 +43,12 @@ struct debug_entry {
     uint32_t line, discriminator;
 };
 
+size_t symbol_jitdump_bytes(const struct symbol_jitdump *dump) {
+    return dump->load_capacity * sizeof *dump->loads + dump->row_capacity * sizeof *dump->rows +
+           dump->code_capacity * sizeof *dump->codes + dump->text.len +
+           hash_index_bytes(&dump->index);
+}
+
 void symbol_jitdump_finish(struct symbol_jitdump *dump) {
     free(dump->loads);
     free(dump->rows);

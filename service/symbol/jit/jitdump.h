@@ -59,6 +59,8 @@ struct symbol_jitdump {
 
 /* Reads what was added since the last call. True if that was anything. */
 bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct elf_input *input);
+/* Memory that it takes. */
+size_t symbol_jitdump_bytes(const struct symbol_jitdump *dump);
 void symbol_jitdump_finish(struct symbol_jitdump *dump);
 /* Subtract this from every row's offset: some compilers count offsets from the start of an ELF
  * file, whose header comes before the code. */

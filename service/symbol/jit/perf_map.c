@@ -6,11 +6,12 @@
 
 #define MAX_CODE_SIZE (1ull << 30)
 
-sonde_err symbol_perf_map_load(int fd, struct sonde_buf *text) {
+sonde_err symbol_perf_map_load(int fd, size_t limit, struct sonde_buf *text) {
     struct elf_input input;
+    limit = limit < SYMBOL_PERF_MAP_BYTES ? limit : SYMBOL_PERF_MAP_BYTES;
     if (!elf_input_of_file(fd, &input))
         return SONDE_IO;
-    uint64_t len = input.size < SYMBOL_PERF_MAP_BYTES ? input.size : SYMBOL_PERF_MAP_BYTES;
+    uint64_t len = input.size < limit ? input.size : limit;
     char *to = sonde_buf_extend(text, len);
     if (!to)
         return SONDE_OUT_OF_MEMORY;

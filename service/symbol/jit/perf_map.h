@@ -22,8 +22,8 @@ int symbol_perf_map_open(pid_t pid);
 /* Opens a process's jit-PID.dump. A JIT compiler maps one page of it executable, which is how perf
  * and this function find it. The same conditions. */
 int symbol_jitdump_open(pid_t pid);
-/* Reads the file within the limit. */
-SONDE_MUST_USE sonde_err symbol_perf_map_load(int fd, struct sonde_buf *text);
+/* Reads the last `limit` bytes of the file, at most SYMBOL_PERF_MAP_BYTES. */
+SONDE_MUST_USE sonde_err symbol_perf_map_load(int fd, size_t limit, struct sonde_buf *text);
 /* Adds the lines to an overlay; interval.name is an offset into text. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err symbol_perf_map_intervals(const char *text, size_t len,
                                                    struct symbol_overlay *overlay);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/locate.h"
 
+#include "service/process/foreign_memory.h"
 #include "service/process/process_file.h"
 #include "service/process/process_identity.h"
 #include "service/symbol/locate/proc_maps.h"
@@ -72,7 +73,8 @@ int symbol_open_no_link(pid_t pid, const char *path) {
 
 /* The build-id in the process's memory, where the file's first bytes are mapped. */
 struct memory_identity {
-    bool is_known; /* the process still has the mapping */
+    bool is_known;   /* the process still has the mapping */
+    bool is_claimed; /* under another path than the kernel says: its memory is not read */
     uint8_t build_id[ELF_BUILD_ID_MAX];
     size_t build_id_len;
 };
@@ -82,13 +84,18 @@ static bool same_file(const struct symbol_mapping *a, const struct symbol_mappin
            a->device_minor == b->device_minor;
 }
 
-/* Finds the nearest mapping of the file's first bytes, at or below the given one. False if the
- * process no longer has the given mapping. */
-static bool find_header(pid_t pid, const struct symbol_mapping *mapping,
-                        struct symbol_mapping *header) {
+/* The kernel shows a path as this process sees it: for a process with another root, it may begin
+ * with that root. */
+static bool ends_with(const char *path, const char *end) {
+    size_t len = strlen(path), end_len = strlen(end);
+    return len >= end_len && strcmp(path + len - end_len, end) == 0;
+}
+
+/* Finds the nearest mapping of the file's first bytes, at or below the given one. */
+static void find_header(pid_t pid, const struct symbol_mapping *mapping,
+                        struct symbol_mapping *header, struct memory_identity *identity) {
     struct proc_maps_reader reader;
     struct proc_maps_line line;
-    bool still_there = false;
     *header = (struct symbol_mapping){0};
     proc_maps_begin(&reader, pid, mapping->maps);
     while (proc_maps_next(&reader, &line)) {
@@ -96,27 +103,51 @@ static bool find_header(pid_t pid, const struct symbol_mapping *mapping,
             continue;
         if (line.mapping.offset == 0)
             *header = line.mapping;
-        still_there |= mapping->start < line.mapping.end;
+        if (mapping->start >= line.mapping.end)
+            continue;
+        identity->is_known = true;
+        identity->is_claimed = !ends_with(line.mapping.path, mapping->path);
     }
     proc_maps_end(&reader);
     header->path = "";
-    return still_there;
+}
+
+/* Of a file's first mapping, this much is read: its headers and notes. */
+#define HEADER_BYTES 65536u
+
+/* Copies the memory of a mapping to a memfd; -1 = it cannot be read. */
+static int copy_memory(pid_t pid, const struct symbol_mapping *mapping, uint64_t *len) {
+    uint64_t want = mapping->end - mapping->start;
+    char *bytes = malloc(HEADER_BYTES);
+    int memory = process_file_open(PROCESS_MEMORY, pid, 0, 0);
+    want = want < HEADER_BYTES ? want : HEADER_BYTES;
+    *len = bytes ? foreign_memory_read_file(memory, pid, mapping->start, bytes, want) : 0;
+    int copy = *len > 0 ? memfd_create("sonde-header", MFD_CLOEXEC) : -1;
+    if (copy >= 0 && write(copy, bytes, *len) != (ssize_t)*len) {
+        close(copy);
+        copy = -1;
+    }
+    if (memory >= 0)
+        close(memory);
+    free(bytes);
+    return copy;
 }
 
 static void read_memory(pid_t pid, const struct symbol_mapping *mapping,
                         struct memory_identity *identity) {
     struct symbol_mapping header;
-    *identity = (struct memory_identity){.is_known = find_header(pid, mapping, &header)};
-    if (!identity->is_known || header.end == 0)
+    *identity = (struct memory_identity){0};
+    find_header(pid, mapping, &header, identity);
+    if (!identity->is_known || identity->is_claimed || header.end == 0)
         return;
-    int fd = process_file_open(PROCESS_MEMORY, pid, 0, 0);
-    struct elf_input input = {.fd = fd, .base = header.start, .size = header.end - header.start};
+    struct elf_input input = {0};
     struct elf_file elf = {0};
-    if (fd >= 0 && elf_open(&input, &elf, NULL) == SONDE_OK)
+    input.fd = copy_memory(pid, &header, &input.size);
+    if (input.fd >= 0 && elf_open(&input, &elf, NULL) == SONDE_OK)
         identity->build_id_len = elf_build_id(&elf, identity->build_id);
     elf_finish(&elf);
-    if (fd >= 0)
-        close(fd);
+    if (input.fd >= 0)
+        close(input.fd);
 }
 
 static bool has_build_id(int fd, const uint8_t *build_id, size_t len) {

@@ -9,6 +9,7 @@
  * the anonymous memory. The file is accepted if samples of that code match the memory. */
 #include "service/symbol/locate/locate.h"
 
+#include "service/process/foreign_memory.h"
 #include "service/process/process_file.h"
 #include "service/symbol/locate/proc_maps.h"
 
@@ -96,7 +97,7 @@ static const Elf64_Phdr *find_text(const struct elf_file *elf, const struct symb
 }
 
 static bool is_equal(const struct elf_file *elf, const Elf64_Phdr *text,
-                     const struct symbol_mapping *mapping, uint64_t bias, int memory) {
+                     const struct symbol_mapping *mapping, uint64_t bias, pid_t pid, int memory) {
     uint64_t first = mapping->start - bias, last = mapping->end - bias;
     first = first < text->p_vaddr ? text->p_vaddr : first;
     last = last > text->p_vaddr + text->p_filesz ? text->p_vaddr + text->p_filesz : last;
@@ -106,7 +107,8 @@ static bool is_equal(const struct elf_file *elf, const Elf64_Phdr *text,
         uint64_t vaddr = first + (last - first - SAMPLE_BYTES) / (SAMPLES - 1) * i;
         char here[SAMPLE_BYTES], there[SAMPLE_BYTES];
         if (!elf_read(&elf->input, vaddr - text->p_vaddr + text->p_offset, here, sizeof here) ||
-            pread(memory, there, sizeof there, (off_t)(vaddr + bias)) != (ssize_t)sizeof there ||
+            foreign_memory_read_file(memory, pid, vaddr + bias, there, sizeof there) !=
+                sizeof there ||
             memcmp(here, there, sizeof here) != 0)
             return false;
     }
@@ -122,7 +124,7 @@ static bool fits(int fd, pid_t pid, const struct symbol_mapping *mapping,
     if (memory >= 0 && elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK &&
         find_bias(&elf, neighbour, bias))
         text = find_text(&elf, mapping, *bias);
-    bool good = text && is_equal(&elf, text, mapping, *bias, memory);
+    bool good = text && is_equal(&elf, text, mapping, *bias, pid, memory);
     elf_finish(&elf);
     if (memory >= 0)
         close(memory);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/remote/tracee.h"
 
+#include "service/process/foreign_memory.h"
 #include "service/unwind/remote/restart.h"
 
 #include <errno.h>
@@ -242,9 +243,7 @@ static bool copy(int task_dir, pid_t tid, bool by_us, void *stack, size_t size,
         return false;
     unwind_registers_take(&stop->registers, &registers);
     stop->stack_at = registers.rsp - RED_ZONE;
-    struct iovec local = {stack, size}, remote = {(void *)stop->stack_at, size};
-    ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
-    stop->stack_bytes = got > 0 ? (size_t)got : 0;
+    stop->stack_bytes = foreign_memory_read(tid, stop->stack_at, stack, size);
     *in_call = by_us && restart_is_automatic(&registers);
     if (by_us && restart_was_interrupted(&registers) && !has_signal(task_dir, tid)) {
         restart_registers(&registers);

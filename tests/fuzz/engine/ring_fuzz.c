@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct drain drain;
     if (drain_init(&drain, memory, bytes, NULL) != SONDE_OK)
         return 0;
-    struct sink sink = {.stacks = stacks_create(1000)};
+    struct sink sink = {.stacks = stacks_create(1000, 0)};
     struct drain_sink calls = {&sink, on_sample, on_thread, on_unseen, on_sample, on_span, NULL};
     for (uint64_t now = 1; now < 4; now++)
         (void)drain_run(&drain, now * 2 * DRAIN_STALL_NS, now == 1 ? 200 : 0, &calls);

@@ -3,7 +3,10 @@
 
 #include "tests/unit/check.h"
 
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,6 +53,33 @@ TEST(a_process_that_does_not_stop_is_ended_with_a_line) {
     int status = run_child(hang_in_a_join, text, sizeof text);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 1);
     CHECK_STR(text, "tested: did not stop in time, exiting at once; still waiting for a thread\n");
+}
+
+static char lock_path[64];
+
+/* A child that has inherited the descriptor stands for a process that cannot end: the lock stays
+ * taken until somebody gives it up. */
+static void hang_with_a_lock(void) {
+    int lock = open(lock_path, O_RDWR | O_CLOEXEC);
+    flock(lock, LOCK_EX);
+    exit_watchdog_lock(lock);
+    if (fork() == 0) {
+        close(STDERR_FILENO);
+        sleep(30);
+        _exit(0);
+    }
+    exit_watchdog_start("tested", "a device", 1);
+    wait_forever(NULL);
+}
+
+TEST(the_next_process_gets_the_locks_although_this_one_cannot_end) {
+    char text[256];
+    snprintf(lock_path, sizeof lock_path, "/tmp/watchdog-%d.lock", (int)getpid());
+    int lock = open(lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    run_child(hang_with_a_lock, text, sizeof text);
+    CHECK_INT(flock(lock, LOCK_EX | LOCK_NB), ==, 0);
+    close(lock);
+    unlink(lock_path);
 }
 
 static void hang_without_memory(void) {

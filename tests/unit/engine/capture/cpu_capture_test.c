@@ -46,3 +46,19 @@ TEST(a_sample_beyond_max_samples_counts_or_drops_only_the_rest) {
     free(capture);
     free(engine);
 }
+
+TEST(a_sample_for_which_the_user_has_no_memory_is_a_drop_of_its_own_cause) {
+    struct engine *engine = calloc(1, sizeof *engine);
+    struct cpu_capture *capture = make_capture(engine, 1000);
+    capture->window.parts[0].stacks = stacks_create(0, 0);
+    capture->window.parts[0].stacks->lacks_memory = true;
+    capture->pending = 30;
+    cpu_capture_count(capture, NULL, NULL);
+    CHECK_INT(capture->window.lacking_memory, ==, 30);
+    CHECK_INT(capture->window.stacks_full, ==, 0);
+    CHECK_INT(atomic_load(&engine->drops[DROP_MEMORY]), ==, 30);
+    CHECK_STR(drop_cause_name(DROP_MEMORY), "memory_of_user");
+    stacks_release(capture->window.parts[0].stacks);
+    free(capture);
+    free(engine);
+}

@@ -20,7 +20,7 @@ static struct sonde_profile *report_of(const uint64_t *pcs, size_t count) {
     mapping->has_bias = symbol_module_bias(module, &from, &mapping->bias);
     atomic_store(&mapping->module, module);
     atomic_store(&mapping->has_names, true);
-    part->stacks = stacks_create(0);
+    part->stacks = stacks_create(0, 0);
     uint32_t number = stacks_add_mapping(part->stacks, mapping), parent = 0;
     for (size_t i = count; i-- > 0;)
         parent = stacks_add_frame(part->stacks, parent, number,

@@ -23,7 +23,7 @@ static struct sonde_profile *make_profile(void) {
     struct sonde_profile *profile;
     input.metadata.period_ns = 10000000;
     for (int i = 0; i < 2; i++)
-        input.parts[i].stacks = stacks_create(0);
+        input.parts[i].stacks = stacks_create(0, 0);
     add(&input.parts[0], "web", 12, 2);
     add(&input.parts[0], "db", 15, 3);
     add(&input.parts[1], "db", 15, 4);

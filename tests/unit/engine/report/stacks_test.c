@@ -38,7 +38,7 @@ static const char *text_of(const struct stacks *stacks, uint32_t id) {
 }
 
 TEST(equal_stacks_are_one_and_share_their_roots) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct space space = {0};
     const uint64_t first[] = {5, 3, 2, 1}, second[] = {6, 3, 2, 1};
     uint32_t a = stacks_add_sample(stacks, 0, &space, sample_of(first, 4, RING_END_ROOT, 0));
@@ -54,7 +54,7 @@ TEST(equal_stacks_are_one_and_share_their_roots) {
 }
 
 TEST(only_the_leaf_and_marked_pcs_are_exact) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct space space = {0};
     const uint64_t pcs[] = {5, 3 | RING_PC_EXACT, 1};
     uint32_t leaf = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 3, RING_END_ROOT, 0));
@@ -69,7 +69,7 @@ TEST(only_the_leaf_and_marked_pcs_are_exact) {
 }
 
 TEST(cut_stacks_say_where_and_why) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct space space = {0};
     const uint64_t pcs[] = {4, 3, 2, 1};
     uint32_t id = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 4, RING_END_DEPTH, 2));
@@ -87,7 +87,7 @@ TEST(cut_stacks_say_where_and_why) {
 }
 
 TEST(the_tree_ends_at_its_bound_and_known_stacks_still_fit) {
-    struct stacks *stacks = stacks_create(1000);
+    struct stacks *stacks = stacks_create(1000, 0);
     struct space space = {0};
     uint32_t full = 0, first = 0;
     for (uint64_t i = 1; i < 3000; i++) {
@@ -105,7 +105,7 @@ TEST(the_tree_ends_at_its_bound_and_known_stacks_still_fit) {
 }
 
 TEST(many_nodes_are_found_again_after_the_index_grew) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     enum { COUNT = 100000 };
     static uint32_t ids[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
@@ -125,7 +125,7 @@ static struct ring_thread thread_of(uint32_t tid, const char *name, uint32_t lab
 }
 
 TEST(a_process_is_the_outermost_frame_of_its_stacks) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct space space = {0};
     uint64_t pcs[] = {0x1010, 0x1020};
     uint32_t web = stacks_add_process(stacks, "web (12)"), db = stacks_add_process(stacks, "db");
@@ -148,7 +148,7 @@ TEST(a_process_is_the_outermost_frame_of_its_stacks) {
 }
 
 TEST(processes_beyond_the_limit_share_a_node) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     char text[32];
     uint32_t first = stacks_add_process(stacks, "p 1"), last = 0;
     for (uint32_t i = 2; i < STACKS_MAX_PROCESSES + 10; i++) {
@@ -163,7 +163,7 @@ TEST(processes_beyond_the_limit_share_a_node) {
 }
 
 TEST(spans_are_kept_once_and_up_to_the_limit) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct ring_span span = {.request = 0};
     stacks_add_span(stacks, &span); /* 0 means "none" */
     CHECK_INT(stacks->spans.count, ==, 1);
@@ -178,7 +178,7 @@ TEST(spans_are_kept_once_and_up_to_the_limit) {
 }
 
 TEST(a_thread_of_several_processes_is_numbered_by_pid_and_tid) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     uint32_t one = stacks_add_thread(stacks, 10, 11, "io"),
              two = stacks_add_thread(stacks, 20, 11, "io");
     CHECK_INT(one, !=, two);
@@ -191,7 +191,7 @@ static const struct stack_thread *thread_at(const struct stacks *stacks, uint32_
 }
 
 TEST(threads_are_named_as_they_are_now) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct thread_names names = {0};
     struct ring_thread thread = thread_of(7, "worker", 0, "");
     uint32_t unnamed = thread_names_number(&names, stacks, 7);
@@ -204,7 +204,7 @@ TEST(threads_are_named_as_they_are_now) {
     thread = thread_of(7, "exactly16bytes!!", 0, "");
     thread_names_learn(&names, &thread);
     CHECK_STR(thread_at(stacks, thread_names_number(&names, stacks, 7))->name, "exactly16bytes!!");
-    struct stacks *next = stacks_create(0);
+    struct stacks *next = stacks_create(0, 0);
     CHECK_STR(thread_at(next, thread_names_number(&names, next, 7))->name, "exactly16bytes!!");
     stacks_release(next);
     stacks_release(stacks);
@@ -212,7 +212,7 @@ TEST(threads_are_named_as_they_are_now) {
 }
 
 TEST(a_hundred_thousand_threads_stay_within_the_bound) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct thread_names names = {0};
     for (uint32_t tid = 1; tid <= 100000; tid++) {
         struct ring_thread thread = thread_of(tid, "short", 0, "");
@@ -230,7 +230,7 @@ TEST(a_hundred_thousand_threads_stay_within_the_bound) {
 }
 
 TEST(labels_have_the_text_of_their_record_and_hostile_ids_none) {
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct thread_names names = {0};
     struct ring_thread thread = thread_of(7, "w", 3, "compaction");
     thread_names_learn(&names, &thread);
@@ -247,7 +247,7 @@ TEST(labels_have_the_text_of_their_record_and_hostile_ids_none) {
 
 TEST(stacks_that_are_made_to_collide_cost_no_more_than_others) {
     enum { COUNT = 60000 };
-    struct stacks *stacks = stacks_create(0);
+    struct stacks *stacks = stacks_create(0, 0);
     struct space space = {0};
     for (uint32_t i = 0; i < COUNT; i++) {
         uint64_t pc = colliding_word(0, i); /* no parent, no mapping */
@@ -260,4 +260,52 @@ TEST(stacks_that_are_made_to_collide_cost_no_more_than_others) {
     CHECK_INT(hash_index_distance(&stacks->thread_index), <, 3 * STACKS_MAX_THREADS);
     stacks_release(stacks);
     space_finish(&space);
+}
+
+TEST(the_stacks_of_all_programs_of_a_user_have_a_limit) {
+    const uid_t user = 400000, other = 400001;
+    struct stacks *first = stacks_create(0, user), *second = stacks_create(0, user);
+    uint32_t parent = 0, added = 0;
+    for (; added < STACKS_MAX_NODES && parent != STACKS_FULL; added++)
+        parent = stacks_add_frame(first, 0, 0, added);
+    for (parent = 0, added = 0; added < STACKS_MAX_NODES && parent != STACKS_FULL; added++)
+        parent = stacks_add_frame(second, 0, 0, added);
+    struct stacks *third = stacks_create(0, user);
+    for (parent = 0, added = 0; third && added < STACKS_MAX_NODES && parent != STACKS_FULL; added++)
+        parent = stacks_add_frame(third, 0, 0, added);
+    CHECK(!third || third->lacks_memory);
+    CHECK_INT(memory_share_used_by(user), <=, MEMORY_USER);
+    struct stacks *neighbour = stacks_create(0, other);
+    CHECK(neighbour != NULL);
+    CHECK_INT(stacks_add_frame(neighbour, 0, 0, 1), ==, 1);
+    stacks_release(first);
+    stacks_release(second);
+    stacks_release(third);
+    CHECK_INT(memory_share_used_by(user), ==, 0);
+    third = stacks_create(0, user);
+    CHECK_INT(stacks_add_frame(third, 0, 0, 1), ==, 1);
+    stacks_release(third);
+    stacks_release(neighbour);
+    CHECK_INT(memory_share_used(), ==, 0);
+}
+
+TEST(names_of_many_threads_are_kept_while_the_cache_grows) {
+    struct thread_names names = {.share.uid = 400000};
+    struct ring_thread thread = {0};
+    for (uint32_t tid = 1; tid <= 3000; tid++) {
+        thread.record.tid = tid;
+        snprintf(thread.name, sizeof thread.name, "t%u", tid);
+        thread_names_learn(&names, &thread);
+    }
+    uint32_t kept = 0;
+    for (uint32_t tid = 1; tid <= 3000; tid++) {
+        char name[16];
+        snprintf(name, sizeof name, "t%u", tid);
+        const char *found = thread_names_get(&names, tid);
+        kept += found && strcmp(found, name) == 0;
+    }
+    CHECK_INT(kept, >=, 2900);
+    CHECK_INT(memory_share_used_by(400000), <=, 8 * 3000 * sizeof(struct name_slot));
+    thread_names_finish(&names);
+    CHECK_INT(memory_share_used_by(400000), ==, 0);
 }

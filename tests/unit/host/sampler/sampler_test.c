@@ -231,6 +231,39 @@ TEST(when_the_program_dies_the_call_fails_and_the_next_starts_another) {
     sampler_destroy(sampler);
 }
 
+static char loss[192];
+
+static void on_loss(const char *problem) {
+    snprintf(loss, sizeof loss, "%s", problem);
+}
+
+/* The program is gone, as the capabilities of a program that sonded may not start again. */
+TEST(a_program_that_cannot_come_back_is_reported_once_and_this_process_does_the_work) {
+    struct sampler *sampler = open_sampler();
+    char moved[256];
+    sampler_on_loss(sampler, on_loss);
+    CHECK(!sampler_is_lost(sampler));
+    snprintf(moved, sizeof moved, "%s.moved", sampler_program(sampler));
+    CHECK_INT(rename(sampler_program(sampler), moved), ==, 0);
+    CHECK_INT(kill(sampler_pid(sampler), SIGKILL), ==, 0);
+    int fd = sampler_open(sampler, PROCESS_MAPS, getpid(), 0, 0);
+    CHECK(fd >= 0 || fd == -EPIPE);
+    if (fd >= 0)
+        close(fd);
+    for (int i = 0; i < 100 && !sampler_is_lost(sampler); i++) {
+        fd = sampler_open(sampler, PROCESS_MAPS, getpid(), 0, 0);
+        if (fd >= 0)
+            close(fd);
+        usleep(10000);
+    }
+    CHECK(sampler_is_lost(sampler));
+    CHECK(!sampler_is_separate(sampler));
+    CHECK(strstr(loss, "was killed: restart sonded") != NULL);
+    check_files(sampler);
+    CHECK_INT(rename(moved, sampler_program(sampler)), ==, 0);
+    sampler_destroy(sampler);
+}
+
 TEST(a_death_between_calls_is_no_loss_for_later_calls) {
     struct sampler *sampler = open_sampler();
     for (int i = 0; i < 5; i++) {
