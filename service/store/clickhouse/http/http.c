@@ -58,12 +58,21 @@ struct call {
     const struct store_stop *stop;
     sonde_err stopped;
     struct sonde_diag *diag;
-    bool is_too_large;
+    bool is_too_large, is_error; /* is_error: the body of an error */
+    CURL *handle;
 };
+
+/* An error needs a sentence; only data may be long. */
+static size_t limit_of(const struct call *call) {
+    long status = 0;
+    http_library()->get(call->handle, CURLINFO_RESPONSE_CODE, &status);
+    return status >= 400 ? HTTP_MAX_ERROR : HTTP_MAX_ANSWER;
+}
 
 static size_t on_data(char *data, size_t size, size_t count, void *context) {
     struct call *call = context;
-    call->is_too_large = call->answer->len - call->begin + size * count > HTTP_MAX_ANSWER;
+    call->is_too_large = call->answer->len - call->begin + size * count > limit_of(call);
+    call->is_error = limit_of(call) == HTTP_MAX_ERROR;
     if (call->is_too_large)
         return 0;
     sonde_buf_append(call->answer, data, size * count);
@@ -163,6 +172,11 @@ static sonde_err failed(const struct http_server *server, const struct call *cal
     const struct http_library *curl = http_library();
     if (call->stopped)
         return call->stopped;
+    if (call->is_too_large && call->is_error)
+        return sonde_fail(diag, SONDE_UNAVAILABLE,
+                          "ClickHouse at %s sent an error of more than %zu KiB: check what listens "
+                          "there",
+                          server->name, HTTP_MAX_ERROR >> 10);
     if (call->is_too_large)
         return sonde_fail(diag, SONDE_TOO_LARGE,
                           "the answer is larger than 512 MiB: ask for a shorter range");
@@ -182,12 +196,13 @@ static bool may_have_arrived(CURLcode code) {
 sonde_err http_run(struct http_server *server, const struct http_request *request,
                    struct sonde_buf *answer, bool *did_connect, struct sonde_diag *diag) {
     const struct http_library *curl = http_library();
-    struct call call = {answer, answer->len, request->stop, SONDE_OK, diag, false};
+    struct call call = {answer, answer->len, request->stop, SONDE_OK, diag, false, false, NULL};
     if (did_connect)
         *did_connect = false;
     CURL *handle = take_handle(server);
     if (!handle)
         return SONDE_OUT_OF_MEMORY;
+    call.handle = handle;
     curl_mime *form = NULL;
     struct curl_slist *headers = headers_of(server);
     set_options(handle, request, &call, headers);

@@ -10,6 +10,7 @@
 
 #define HTTP_MAX_SERVERS 64
 #define HTTP_MAX_ANSWER  ((size_t)512 << 20)
+#define HTTP_MAX_ERROR   ((size_t)64 << 10) /* the body of a status from 400 */
 
 struct http_server;
 
