@@ -180,7 +180,10 @@ static bool start(struct sampler *sampler) {
     if (!error)
         error = -exchange(sampler, &request, &reply, fds);
     if (!error && (reply.capabilities & capabilities_of_sampler()) != 0) {
+        uint64_t lost = sampler->capabilities & ~reply.capabilities;
         sampler->capabilities = reply.capabilities;
+        if (lost & (capabilities_of_sampler() | capabilities_of_opener()))
+            note_loss(sampler);
         return true;
     }
     if (sampler->socket >= 0)

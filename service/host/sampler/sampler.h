@@ -46,8 +46,8 @@ uint64_t sampler_capabilities(struct sampler *sampler);
 /* Why there is no separate sampler although one was asked for; "" = there is. */
 void sampler_problem(struct sampler *sampler, char text[192]);
 
-/* Whether the program with the capabilities was killed. It cannot be started with them again, so
- * this process does what it may itself. */
+/* Whether the program with the capabilities was killed. It cannot be started with all of them
+ * again: what is left of them, another program or this process uses. */
 bool sampler_is_lost(struct sampler *sampler);
 /* Is called once when that is noticed, with a sentence about it; on the thread of the call. */
 void sampler_on_loss(struct sampler *sampler, void (*on_loss)(const char *problem));

@@ -121,6 +121,26 @@ static void check_export(struct doctor *doctor, const Sonde__V1__Export *export)
                       export->lost[i]->cause);
 }
 
+/* What a user's programs have no memory for has another remedy than what came too fast. */
+static void report_drop(struct doctor *doctor, const Sonde__V1__Info *info,
+                        const Sonde__V1__Drop *drop) {
+    unsigned long long count = drop->count, samples = info->samples_total;
+    if (strcmp(drop->cause, "jit_names_memory_of_user") == 0)
+        doctor_report(doctor, FINDING_NOTE, "drops", "smaller perf maps, or fewer such programs",
+                      "names of JIT code were not read %llu times since sonded started: the memory "
+                      "that sonded has for their user's programs is used up",
+                      count);
+    else if (strcmp(drop->cause, "memory_of_user") == 0)
+        doctor_report(doctor, FINDING_NOTE, "drops", "fewer programs or captures of that user",
+                      "%llu of %llu samples dropped since sonded started: the memory that sonded "
+                      "has for one user's programs is used up (%s)",
+                      count, samples, drop->cause);
+    else
+        doctor_report(doctor, FINDING_NOTE, "drops", "sonde record -F 99 (or another lower rate)",
+                      "%llu of %llu samples dropped since sonded started: %.40s", count, samples,
+                      drop->cause);
+}
+
 static void check_info(struct doctor *doctor, const struct service *service,
                        const Sonde__V1__Info *info) {
     if (service->private)
@@ -139,11 +159,7 @@ static void check_info(struct doctor *doctor, const struct service *service,
     doctor_check_rights(doctor, info);
     for (size_t i = 0; i < info->n_drops_total; i++)
         if (info->drops_total[i]->count > 0)
-            doctor_report(doctor, FINDING_NOTE, "drops",
-                          "sonde record -F 99 (or another lower rate)",
-                          "%llu of %llu samples dropped since sonded started: %.40s",
-                          (unsigned long long)info->drops_total[i]->count,
-                          (unsigned long long)info->samples_total, info->drops_total[i]->cause);
+            report_drop(doctor, info, info->drops_total[i]);
     for (size_t i = 0; i < info->n_exports; i++)
         check_export(doctor, info->exports[i]);
 }
