@@ -80,8 +80,12 @@ ask_curl() {
 }
 ask_doctor() { # no finding denies another
     as "$user" "sonde doctor"
-    ! { has '^ok +sysctl' && has 'perf.*(refuse|Permission denied)'; }
-    answer $?
+    word=yes
+    has '^ok +sysctl' && has 'sysctl .*perf_event_paranoid=2' && word=FAIL
+    has '^ok +rights' && has 'Permission denied' && word=FAIL
+    has '^(ok|note|fix) ' || word=FAIL
+    echo "= $where|$user|doctor|$word|"
+    [ $word != FAIL ] || sed 's/^/    /' "/tmp/$user/out"
 }
 ask_hotplug() { # CPUs come and go during a capture
     (for cpu in 1 2 3 1 2 3; do
@@ -117,12 +121,16 @@ ask() { # ask USER QUESTION...
     port=$(cat "/tmp/$user/port")
     for question in "$@"; do "ask_$question"; done
 }
-begin() { # begin USER PORT: a process of its own, and one under the guest
+begin() { # begin USER PORT: a process of its own, and one under the guest; the first captures of a slow machine may lack names
     echo "$2" >"/tmp/$1/port"
     as "$1" "/spin 100000 >/dev/null 2>&1 & echo \$! >/tmp/$1/pid
              sonde run --name $1-guest --http 127.0.0.1:$2 -- /spin 100000 >/tmp/$1/run 2>&1 &"
     for _ in $(seq 200); do
-        grep -q '^http: ' "/tmp/$1/run" 2>/dev/null && return
+        if grep -q '^http: ' "/tmp/$1/run" 2>/dev/null; then
+            as "$1" "sonde record $(cat /tmp/$1/pid) -d 1 -o /tmp/$1/x.collapsed"
+            as "$1" "sonde record $1-guest --source guest -d 1 -o /tmp/$1/x.collapsed"
+            return
+        fi
         sleep 0.1
     done
     echo "= begin|$1|run|FAIL|$(tail -n 1 "/tmp/$1/run")"

@@ -70,6 +70,9 @@ def main():
         text = page.read()
     before, rest = text.split(BEGIN)
     written, after = rest.split(END)
+    if update and failed:
+        print("FAIL the table is not written, because some answers are wrong")
+        return 1
     if update:
         with open(PAGE + ".new", "w", encoding="utf-8") as page:
             page.write(before + BEGIN + "\n" + table(found) + END + after)

@@ -263,6 +263,7 @@ static void begin(struct look *look, struct look_thread *thread) {
     int64_t now_ns = (int64_t)now_monotonic_ns();
     enum tracee_state state = tracee_take_snapshot(look->task_dir, thread->tid, &snapshot);
     advance(thread, &snapshot, now_ns);
+    look->refused += look->is_once && state == TRACEE_REFUSED; /* this look is the only one */
     thread->is_done = state == TRACEE_GONE || (look->is_once && state != TRACEE_BLOCKED);
 }
 

@@ -103,7 +103,7 @@ static void add_target(struct host_stream *stream, struct target *target) {
 
 bool stream_join(struct target *target) {
     struct host *host = target->engine->host;
-    bool is_all = !host->is_all_refused;
+    bool is_all = now_monotonic_ns() >= host->all_refused_until_ns;
     struct host_stream *stream = is_all ? find_shared(host) : NULL;
     bool is_new = !stream;
     if (is_new)
@@ -144,7 +144,7 @@ void stream_leave(struct target *target) {
 /* The kernel does not allow all CPUs: gives each target a stream of its own. */
 static void split(struct host_stream *stream, const struct sonde_diag *diag) {
     struct host *host = host_of(stream);
-    host->is_all_refused = true;
+    host->all_refused_until_ns = now_monotonic_ns() + ENGINE_RIGHTS_NS; /* a setting may change */
     snprintf(host->all_refused, sizeof host->all_refused, "%s", diag->text);
     stream->jobs++; /* until all have left */
     while (stream->targets) {

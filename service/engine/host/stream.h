@@ -51,9 +51,9 @@ struct host {
     struct mapping *kernel;
     uint32_t stack_bytes; /* what the last stream of all processes needed; 0 = not known */
     struct host_stream *streams;
-    bool is_all_refused;   /* the kernel does not let this sonded sample all processes */
-    char all_refused[160]; /* what it says, and what would allow it */
-    int epoll_fd;          /* the rings that are half full; in the engine's */
+    uint64_t all_refused_until_ns; /* the kernel does not let this sonded sample all processes */
+    char all_refused[160];         /* what it says, and what would allow it */
+    int epoll_fd;                  /* the rings that are half full; in the engine's */
 };
 
 enum stream_state { STREAM_OPENING = 0, STREAM_RUNNING, STREAM_FAILED };
