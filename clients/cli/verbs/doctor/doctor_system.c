@@ -54,7 +54,8 @@ void doctor_check_sysctls(struct doctor *doctor) {
                       sysctls[i].name, number, sysctls[i].lost);
     }
     if (!bad)
-        doctor_report(doctor, FINDING_OK, "sysctl", NULL, "no other setting of the kernel limits Sonde");
+        doctor_report(doctor, FINDING_OK, "sysctl", NULL,
+                      "no other setting of the kernel limits Sonde");
 }
 
 /* ---- Clocks ---- */

@@ -269,27 +269,6 @@ TEST(an_ordinary_user_gets_rings_of_his_process_and_a_note_that_says_why) {
     bench_finish(&bench);
 }
 
-static bool has_opened_all(struct bench *bench) {
-    return fake.options.pid_count == 0;
-}
-
-/* As when root lowers kernel.perf_event_paranoid while sonded runs. */
-TEST(a_refusal_of_all_processes_is_tried_again_after_some_seconds) {
-    struct bench bench;
-    bench_init(&bench);
-    fake.refuses_all = true;
-    bench_begin(&bench, one(&bench));
-    uint64_t until_ns = bench.engine->host->all_refused_until_ns;
-    CHECK(until_ns > now_monotonic_ns() && until_ns <= now_monotonic_ns() + ENGINE_RIGHTS_NS);
-    (void)bench_end(&bench);
-    bench_wait(&bench, has_no_stream);
-    fake.refuses_all = false;
-    bench.engine->host->all_refused_until_ns = now_monotonic_ns(); /* that time is over */
-    bench_begin(&bench, one(&bench));
-    bench_wait(&bench, has_opened_all);
-    bench_finish(&bench);
-}
-
 TEST(a_capture_that_the_kernel_refuses_ends_with_what_it_says) {
     struct bench bench;
     bench_init(&bench);
