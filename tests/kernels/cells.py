@@ -33,7 +33,7 @@ SETTINGS = [
     ("cgroup v1", "mkdir -p /run/v1 && mount -t cgroup -o none,name=v1 none /run/v1", "umount /run/v1", "record machine", ""),
     ("unprivileged_bpf_disabled=1", "echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled", "true", "bpf", ""),
     ("modules_disabled=1", "echo 1 >/proc/sys/kernel/modules_disabled", "true", "record curl", "curl"),
-    sysctl("yama/ptrace_scope", 3, None, "record waits threads guest", "guest threads"),
+    sysctl("yama/ptrace_scope", 3, None, "record threads guest", "guest threads"),
 ]
 
 SMALL = [DEFAULT, PARANOID_2, sysctl("perf_event_paranoid", 4, 3, "record waits machine guest", "record guest threads"), NO_BTF]

@@ -318,13 +318,18 @@ void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
     capture.tables_reported = capture.tables_lost;
 }
 
+static void add_note(const char *text) {
+    append_text(capture.plan.note, sizeof capture.plan.note, *capture.plan.note ? "; " : "");
+    append_text(capture.plan.note, sizeof capture.plan.note, text);
+}
+
 /* The program has installed a SIGTRAP handler without libc's sigaction. It would receive our ticks,
  * so the capture continues with timers. */
 static void check_handlers(void) {
     if (capture.plan.clock != SAMPLE_CLOCK_PERF || install_holds(CHAIN_TRAP))
         return;
     int error = choose_clock(SAMPLE_CLOCK_TIMER);
-    append_text(capture.plan.note, sizeof capture.plan.note, "; SIGTRAP was taken by the program");
+    add_note("SIGTRAP was taken by the program");
     if (error) {
         stop_clocks();
         refuse(error);
@@ -343,8 +348,7 @@ static void check_setting(void) {
     bool was_perf = capture.plan.clock == SAMPLE_CLOCK_PERF;
     if (limits_perf_paranoid() == capture.paranoid || choose_clock(SAMPLE_CLOCK_NONE) != 0)
         return;
-    append_text(capture.plan.note, sizeof capture.plan.note,
-                "; kernel.perf_event_paranoid was changed during the capture");
+    add_note("kernel.perf_event_paranoid was changed during the capture");
     if (was_perf && capture.plan.clock != SAMPLE_CLOCK_PERF)
         threads_plan_new(&capture.plan);
     else
