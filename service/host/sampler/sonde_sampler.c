@@ -57,8 +57,8 @@ static int open_refused(const struct sampler_request *request, int opener, int e
                         int fds[SAMPLER_MAX_FDS], uint32_t *fd_count) {
     int fd = opener_perf_event(opener, &request->event);
     has_lost_opener = fd == -EPIPE;
-    if (fd < 0)
-        return error;
+    if (fd < 0) /* ENODEV, for example: this CPU has gone */
+        return has_lost_opener ? error : fd;
     fds[0] = fd;
     *fd_count = 1;
     return 0;

@@ -60,6 +60,12 @@ static int opens_without_perfmon(const char *program) {
             return 3;
         close(fd);
     }
+    /* What the opener's kernel says is the answer: here that there is no such CPU. */
+    struct perf_event_spec nowhere = all_processes;
+    nowhere.cpu = 65535;
+    int error = sampler_perf_event(sampler, &nowhere);
+    if (error != -EINVAL && error != -ENODEV)
+        return 7;
     pid_t worker = scene_worker(sampler_pid(sampler)), opener = scene_opener(sampler_pid(sampler));
     if (worker <= 0 || opener <= 0)
         return 4;
