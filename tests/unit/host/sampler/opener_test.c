@@ -60,7 +60,7 @@ static int opens_without_perfmon(const char *program) {
             return 3;
         close(fd);
     }
-    /* What the opener's kernel says is the answer: here that there is no such CPU. */
+    /* The answer is the kernel's error to the opener: this machine has no such CPU. */
     struct perf_event_spec nowhere = all_processes;
     nowhere.cpu = 65535;
     int error = sampler_perf_event(sampler, &nowhere);
