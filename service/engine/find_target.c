@@ -207,15 +207,11 @@ struct engine_target *engine_targets(struct engine *engine, size_t *count) {
 
 const char *drop_cause_name(int cause) {
     static const char *const names[DROP_CAUSES] = {
-        [RING_DROP_FULL] = "ring_full",
-        [RING_DROP_CONTENDED] = "contended",
-        [RING_DROP_NO_CONTEXT] = "no_context",
-        [RING_DROP_NESTED] = "nested",
-        [DROP_CORRUPT] = "corrupt",
-        [DROP_STACKS_FULL] = "stack_table_full",
-        [DROP_UNREAD] = "unread",
-        [DROP_PROCESSES] = "too_many_processes",
-        [DROP_MEMORY] = "memory_of_user",
+        [RING_DROP_FULL] = "ring_full",          [RING_DROP_CONTENDED] = "contended",
+        [RING_DROP_NO_CONTEXT] = "no_context",   [RING_DROP_NESTED] = "nested",
+        [RING_DROP_NO_STACK] = "no_stack",       [DROP_CORRUPT] = "corrupt",
+        [DROP_STACKS_FULL] = "stack_table_full", [DROP_UNREAD] = "unread",
+        [DROP_PROCESSES] = "too_many_processes", [DROP_MEMORY] = "memory_of_user",
     };
     return names[cause];
 }

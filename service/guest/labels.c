@@ -4,6 +4,7 @@
  * fixed table by compare-and-swap, or gives up: all are wait-free and signal-safe. */
 #include "api/sonde.h"
 
+#include "service/guest/held.h"
 #include "service/guest/signal/handler_state.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@ enum { FREE, WRITING, READY };
 /* sonded samples a program from outside, where labels are not seen, unless it uses them. */
 static void note_use(void) {
     if (!atomic_load_explicit(&handler_state.uses_labels, memory_order_relaxed) &&
-        !atomic_exchange(&handler_state.uses_labels, true))
+        !atomic_exchange(&handler_state.uses_labels, true) && !held_from_calls())
         handler_wake_control();
 }
 

@@ -35,22 +35,32 @@ enum ring_drop {
     RING_DROP_CONTENDED,  /* RING_TRIES lost races */
     RING_DROP_NO_CONTEXT, /* the thread has no entry or walk cache, or there is no module map */
     RING_DROP_NESTED,     /* a tick inside a tick of the same thread */
+    RING_DROP_NO_STACK,   /* less than TICK_STACK of stack was left below the signal's frame */
     RING_DROP_COUNT
 };
+
+#define RING_DROPS_FIRST 4u /* causes of the first version of this layout */
 
 struct ring_header { /* page 0; only the guest writes */
     uint64_t magic;
     uint32_t version; /* 1 */
     uint32_t ring_count;
     uint64_t ring_bytes;
-    _Atomic uint64_t drops[RING_DROP_COUNT]; /* events, since the rings were made */
-    _Atomic uint64_t dropped_ns;             /* CPU time of those events */
+    _Atomic uint64_t drops[RING_DROPS_FIRST]; /* events, since the rings were made (ring_drops) */
+    _Atomic uint64_t dropped_ns;              /* CPU time of all dropped events */
     /* Time spent in our handlers, without the kernel's part of the signal, measured by the wall
      * clock. A run of 50 us or more was preempted and counts as the mean of the shorter ones (50 us
      * if there are none). */
     _Atomic uint64_t handler_ns;
     _Atomic uint64_t handler_count;
+    _Atomic uint64_t later_drops[RING_DROP_COUNT - RING_DROPS_FIRST]; /* 0 in older guests */
 };
+
+/* The counter of a cause. */
+static inline _Atomic uint64_t *ring_drops(struct ring_header *header, enum ring_drop cause) {
+    return cause < RING_DROPS_FIRST ? &header->drops[cause]
+                                    : &header->later_drops[cause - RING_DROPS_FIRST];
+}
 
 struct ring_control { /* the page before each ring's data; head and tail on separate cache lines */
     _Alignas(64) _Atomic uint64_t head; /* written by the guest */

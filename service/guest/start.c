@@ -8,6 +8,7 @@
  * set. */
 #include "api/sonde.h"
 #include "service/guest/guest.h"
+#include "service/guest/held.h"
 #include "service/guest/libc.h"
 #include "service/guest/otel_context.h"
 #include "service/guest/process/append.h"
@@ -123,13 +124,17 @@ int guest_start(uint32_t delay_ms) {
     return error;
 }
 
+bool guest_is_own_process(void) {
+    return raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
+}
+
 /* ---- Suspension ---- */
 
 bool guest_capabilities_differ(void) {
     struct capabilities own, control_rights;
     int tid = atomic_load(&control_tid);
-    if (!atomic_load(&running) || raw_call3(SYS_getpid, 0, 0, 0) != (long)handler_state.pid)
-        return false; /* the child of a vfork: the control thread is the parent's */
+    if (!atomic_load(&running) || held_from_calls() || !guest_is_own_process())
+        return false;
     if (tid == 0)
         return true; /* not known yet */
     if (!capabilities_get(0, &own) || !capabilities_get(tid, &control_rights))
@@ -178,8 +183,7 @@ void guest_connect_now(void) {
     int saved = errno;
     struct timespec pause = {0, 1000000};
     bool socket_exists = guest.socket_path[0] == '@' || access(guest.socket_path, F_OK) == 0;
-    bool is_own_process = raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
-    if (atomic_load(&running) && socket_exists && is_own_process && is_unconnected()) {
+    if (atomic_load(&running) && socket_exists && guest_is_own_process() && is_unconnected()) {
         handler_wake_control();
         for (int i = 0; i < CONNECT_TRIES && is_unconnected(); i++)
             nanosleep(&pause, NULL);
@@ -189,9 +193,22 @@ void guest_connect_now(void) {
 
 /* ---- Forks ---- */
 
+/* The child has inherited the filter. The descriptors stay open: close may kill as well. */
+static void end_without_calls(void) {
+    atomic_store(&held_process, true);
+    atomic_store(&handler_state.sampling, false);
+    handler_state.wake_fd = -1;
+    running = wanted_in_child = false;
+    atomic_store(&guest.state, GUEST_OFF);
+}
+
 /* Other libraries' handlers may not have released their locks yet, so nothing here allocates or
  * creates a thread. */
 static void on_fork_child(void) {
+    if (held_from_calls()) {
+        end_without_calls();
+        return;
+    }
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     wanted_in_child = running || wanted_in_child;
     running = false;
@@ -352,7 +369,7 @@ int sonde_start(const struct sonde_start_options *options) {
     if (!libc_is_glibc())
         return ENOSYS;
     pthread_mutex_lock(&lock);
-    int error = running ? EALREADY : 0;
+    int error = running ? EALREADY : held_from_calls() ? EPERM : 0;
     if (!error) {
         wanted_in_child = false;
         read_settings(options);
@@ -362,8 +379,10 @@ int sonde_start(const struct sonde_start_options *options) {
     return error;
 }
 
-void sonde_stop(void) {
+/* Returns whether the guest was running. */
+static bool stop(bool is_for_good) {
     pthread_mutex_lock(&lock);
+    bool was_running = running;
     wanted_in_child = false;
     if (running) {
         atomic_store(&guest.stopping, true);
@@ -371,6 +390,25 @@ void sonde_stop(void) {
         libc_functions()->pthread_join(control, NULL);
         end_running();
     }
+    if (is_for_good)
+        atomic_store(&held_process, true);
+    pthread_mutex_unlock(&lock);
+    return was_running;
+}
+
+void sonde_stop(void) {
+    stop(false);
+}
+
+bool guest_leave(void) {
+    return stop(true);
+}
+
+void guest_come_back(bool was_running) {
+    pthread_mutex_lock(&lock);
+    atomic_store(&held_process, false);
+    if (was_running && !running)
+        guest_start(0);
     pthread_mutex_unlock(&lock);
 }
 
@@ -385,7 +423,9 @@ const char *sonde_status(void) {
         [GUEST_RUNNING] = "connected, a capture runs",
     };
     uint32_t state = atomic_load(&guest.state);
-    copy(text, sizeof text, sentences[state]);
+    copy(text, sizeof text,
+         atomic_load(&held_process) ? "off: a seccomp filter may kill for the guest's calls"
+                                    : sentences[state]);
     if (state == GUEST_AWAY)
         append_text(text, sizeof text, guest.socket_path);
     if (state == GUEST_REFUSED)

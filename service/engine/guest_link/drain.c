@@ -223,7 +223,7 @@ uint64_t drain_discard(struct drain *drain) {
 
 void drain_read_counts(const struct drain *drain, struct drain_counts *counts) {
     for (int i = 0; i < RING_DROP_COUNT; i++)
-        counts->drops[i] = atomic_load_explicit(&drain->header->drops[i], memory_order_relaxed);
+        counts->drops[i] = atomic_load_explicit(ring_drops(drain->header, i), memory_order_relaxed);
     counts->handler_count =
         atomic_load_explicit(&drain->header->handler_count, memory_order_relaxed);
     counts->handler_ns = atomic_load_explicit(&drain->header->handler_ns, memory_order_relaxed);

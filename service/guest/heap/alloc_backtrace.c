@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/alloc_backtrace.h"
 
+#include "service/guest/held.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/bounds.h"
 #include "service/guest/signal/handler_state.h"
@@ -41,6 +42,8 @@ static void leave(struct shared_walk *slot) {
 }
 
 static struct shared_walk *take_slot(uint64_t sp) {
+    if (held_from_calls()) /* the stack's bounds are found by system calls */
+        return NULL;
     uint64_t first =
         (sp >> 16) * 0x9e3779b97f4a7c15ull >> 58; /* usually the same for all of a thread's calls */
     for (uint32_t i = 0; i < ALLOC_BACKTRACE_CACHES; i++) {

@@ -11,6 +11,7 @@
 
 #include "service/guest/heap/alloc_backtrace.h"
 #include "service/guest/heap/random.h"
+#include "service/guest/held.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/handler_state.h"
 
@@ -106,9 +107,10 @@ bool sampler_choose(uint64_t bytes, struct sampler_choice *choice) {
     struct sampler_thread *thread = &sampler_thread;
     struct sampler_options options;
     uint32_t epoch;
-    if (thread->excluded || !read_options(&epoch, &options)) {
+    bool is_excluded = thread->excluded || held_from_calls();
+    if (is_excluded || !read_options(&epoch, &options)) {
         thread->countdown = NEVER;
-        thread->epoch = thread->excluded ? current_epoch() : 0;
+        thread->epoch = is_excluded ? current_epoch() : 0;
         return false;
     }
     if (thread->random == 0)

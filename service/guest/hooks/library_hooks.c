@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/guest.h"
+#include "service/guest/held.h"
 #include "service/guest/hooks/hooks.h"
 #include "service/guest/libc.h"
 #include "service/guest/signal/handler_state.h"
@@ -16,7 +17,8 @@ HOOK int dlclose(void *library) {
     int result = real_dlclose ? real_dlclose(library) : -1;
     bool uses_maps = atomic_load_explicit(&handler_state.sampling, memory_order_relaxed) ||
                      atomic_load_explicit(&guest.keeps_maps, memory_order_relaxed);
-    if (uses_maps && !atomic_exchange(&guest.reread_maps, true)) /* one wake-up for many */
+    if (uses_maps && !held_from_calls() &&
+        !atomic_exchange(&guest.reread_maps, true)) /* one wake-up for many */
         handler_wake_control();
     return result;
 }

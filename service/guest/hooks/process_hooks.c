@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/guest.h"
+#include "service/guest/held.h"
 #include "service/guest/hooks/hooks.h"
 #include "service/guest/libc.h"
 #include "service/guest/process/chroot.h"
@@ -41,8 +42,10 @@ HOOK int daemon(int keep_directory, int keep_descriptors) {
 }
 
 HOOK int chroot(const char *path) {
-    chroot_prepare();
-    guest_connect_now();
+    if (!held_from_calls()) {
+        chroot_prepare();
+        guest_connect_now();
+    }
     long result = raw_call3(SYS_chroot, (long)path, 0, 0);
     if (result == 0)
         return 0;

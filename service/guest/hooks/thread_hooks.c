@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/guest.h"
+#include "service/guest/held.h"
 #include "service/guest/hooks/hooks.h"
 #include "service/guest/libc.h"
 #include "service/guest/process/chroot.h"
@@ -20,6 +21,7 @@ struct new_thread {
     thread_start *start;
     void *argument;
     struct walk_stack stack; /* chosen by the caller; high 0 = allocated by glibc, low = its size */
+    unsigned filters;        /* held_own of its creator, whose filters it inherits */
     _Atomic bool in_use;
 };
 
@@ -52,6 +54,8 @@ static _Atomic bool has_end_key;
  * sampled, too. */
 static void on_thread_end(void *value) {
     static char again;
+    if (held_from_calls())
+        return;
     if (value != &again && libc_functions()->pthread_setspecific(end_key, &again) == 0)
         return;
     threads_leave();
@@ -85,6 +89,9 @@ static __attribute__((noinline)) void *sonde_thread(void *packed) {
     struct unwind_registers here;
     release_new_thread(packed);
     unwind_registers_here(&here);
+    held_own = created.filters;
+    if (held_from_calls())
+        return created.start(created.argument);
     if (atomic_load_explicit(&chroot_entered, memory_order_relaxed))
         chroot_add_thread((uint32_t)raw_gettid());
     threads_enter(own_stack(created.stack), &here);
@@ -126,7 +133,9 @@ HOOK int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_st
         find_real();
     if (!real_create)
         return EAGAIN;
-    bool is_wanted = atomic_load_explicit(&handler_state.sampling, memory_order_relaxed) ||
+    unsigned filters = held_own & (HOLD_FILTER | FILTER_IS_HARMLESS);
+    bool is_wanted = filters ||
+                     atomic_load_explicit(&handler_state.sampling, memory_order_relaxed) ||
                      atomic_load_explicit(&chroot_entered, memory_order_relaxed);
     if (!is_wanted || !atomic_load(&has_end_key))
         return real_create(thread, attr, start, argument);
@@ -136,6 +145,7 @@ HOOK int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_st
     created->start = start;
     created->argument = argument;
     created->stack = stack_asked(attr);
+    created->filters = filters;
     int error = real_create(thread, attr, sonde_thread, created);
     if (error)
         release_new_thread(created);

@@ -85,15 +85,29 @@ static long read_task_file(uint32_t tid, const char *name, char *buffer, size_t 
     return procfs_read_file(path, buffer, size);
 }
 
+/* What follows a line's name in a status file; "" if there is no such line. */
+static const char *value_of(const char *text, const char *line) {
+    const char *at = strstr(text, line);
+    if (!at)
+        return "";
+    at += strlen(line);
+    return at + strspn(at, " \t");
+}
+
 uint64_t procfs_task_mask(uint32_t tid, const char *line) {
     char text[4096];
     if (read_task_file(tid, "/status", text, sizeof text) <= 0)
         return 0;
-    const char *at = strstr(text, line);
-    if (!at)
-        return 0;
-    at += strlen(line);
-    return parse_hex(at + strspn(at, " \t"));
+    return parse_hex(value_of(text, line));
+}
+
+bool procfs_task_seccomp(uint32_t tid, struct procfs_seccomp *seccomp) {
+    char text[4096];
+    if (read_task_file(tid, "/status", text, sizeof text) <= 0)
+        return false;
+    seccomp->mode = parse_decimal(value_of(text, "\nSeccomp:"));
+    seccomp->filters = parse_decimal(value_of(text, "\nSeccomp_filters:"));
+    return true;
 }
 
 void procfs_task_name(uint32_t tid, char name[16]) {

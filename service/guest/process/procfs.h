@@ -23,6 +23,13 @@ uint64_t procfs_stat_field(int number);
 /* A hexadecimal line of a thread's status file, such as "SigBlk:"; 0 when it cannot be read. */
 uint64_t procfs_task_mask(uint32_t tid, const char *line);
 
+/* A thread's seccomp mode (0 none, 1 strict, 2 filter) and number of filters, which is 0 before
+ * Linux 5.9. False: its status file cannot be read. */
+struct procfs_seccomp {
+    uint64_t mode, filters;
+};
+bool procfs_task_seccomp(uint32_t tid, struct procfs_seccomp *seccomp);
+
 /* The thread's name, padded with NULs; all zero when the thread has ended. */
 void procfs_task_name(uint32_t tid, char name[16]);
 

@@ -14,7 +14,7 @@
  * system calls only and never returns. A core limit of one byte suppresses the core dump, even one
  * that the kernel would pipe to a program. The child sends no SIGCHLD when it exits; only waitpid
  * with __WALL reaps it. */
-bool seccomp_probe_kills(long number, long a, long b, long c, long d, long e) {
+bool seccomp_probe_kills(const struct seccomp_probe_call *calls, size_t count) {
     struct rlimit no_core = {1, 1};
     int status = 0;
     if (raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
@@ -22,7 +22,8 @@ bool seccomp_probe_kills(long number, long a, long b, long c, long d, long e) {
     long child = raw_call(SYS_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
     if (child == 0) {
         raw_call(SYS_prlimit64, 0, RLIMIT_CORE, (long)&no_core, 0, 0);
-        raw_call(number, a, b, c, d, e);
+        for (size_t i = 0; i < count; i++)
+            raw_call(calls[i].number, calls[i].a, calls[i].b, calls[i].c, calls[i].d, calls[i].e);
         for (;;)
             raw_call3(SYS_exit_group, 0, 0, 0);
     }

@@ -48,6 +48,7 @@ static struct {
     struct handler_cost handlers_before;
     uint32_t tables_lost, tables_reported; /* unwind tables that could not be loaded */
     int tables_error;                      /* the last reason, an errno */
+    uint32_t held_reported;                /* threads_held in the last message */
     uint64_t read_bytes;
     int64_t read_ns; /* when sonded last read something */
 } capture;
@@ -77,10 +78,8 @@ static void send_state(bool running, int os_error) {
     append_text(state->clock, sizeof state->clock, running ? clock_name(capture.plan.clock) : "");
     append_text(state->note, sizeof state->note, capture.plan.note);
     note_lost_tables(state->note, sizeof state->note);
-    if (capture.plan.clock == SAMPLE_CLOCK_PERF)
-        threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_TIMER,
-                     " threads by timer (RLIMIT_NOFILE)");
-    threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_NONE, " threads without a clock");
+    threads_note(state->note, sizeof state->note);
+    capture.held_reported = threads_held();
     link_send(-1);
 }
 
@@ -371,6 +370,8 @@ static void check(void) {
     check_handlers();
     check_setting();
     check_reader();
+    if (threads_held() != capture.held_reported)
+        send_state(true, 0);
     module_map_collect(quiescence_reached());
     capture.check_ns = maps_watch_next(clock_now());
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/clock.h"
 
+#include "service/guest/held.h"
 #include "service/guest/process/append.h"
 #include "service/guest/process/fds.h"
 #include "service/guest/process/limits.h"
@@ -14,6 +15,8 @@
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 
@@ -45,7 +48,26 @@ static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t
 
 static bool perf_kills(void) {
     struct perf_event_attr attr = perf_attr(1u << 30, true, 0);
-    return seccomp_probe_kills(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    struct seccomp_probe_call open = {
+        SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC,
+    };
+    return seccomp_probe_kills(&open, 1);
+}
+
+/* Whether a filter that the control thread has inherited kills for a call that a tick makes. The
+ * arguments are wrong, so that they fail otherwise. rt_sigreturn cannot be tried in this way. */
+static bool tick_kills(void) {
+    char name[16];
+    const struct seccomp_probe_call calls[] = {
+        {.number = SYS_gettid},
+        {SYS_prctl, PR_GET_NAME, (long)name, 0, 0, 0},
+        {SYS_ioctl, -1, PERF_EVENT_IOC_PERIOD, 0, 0, 0},
+        {SYS_timer_settime, -1, 0, 0, 0, 0},
+        {SYS_rt_sigprocmask, -1, 0, 0, 8, 0},
+        {SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, 0, 0, 0, 0},
+        {SYS_sendmsg, -1, 0, MSG_NOSIGNAL, 0, 0},
+    };
+    return seccomp_probe_kills(calls, sizeof calls / sizeof *calls);
 }
 
 /* Creates a timer on the thread's CPU clock, not armed: its id or -errno. */
@@ -125,6 +147,11 @@ static void plan_perf(struct clock_plan *plan) {
 
 void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan *plan) {
     *plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE, .os_error = EINVAL};
+    if (limits_kernel_at_least(5, 16) && tick_kills()) {
+        plan->os_error = ECANCELED;
+        note(plan, "a seccomp filter kills for what a tick's signal handler calls", 0);
+        return;
+    }
     if (wanted == SAMPLE_CLOCK_NONE || wanted == SAMPLE_CLOCK_PERF) {
         plan->os_error = try_perf(&plan->user_only);
         plan->no_perf_fallback = wanted == SAMPLE_CLOCK_PERF;
@@ -266,6 +293,8 @@ void clock_disarm(struct sampled_thread *thread) {
 }
 
 int clock_process(uint64_t period_ns) {
+    if (period_ns && held_count(HOLD_STACK) + held_count(HOLD_FILTER) > 0)
+        return EPERM;
     struct timeval span = {(time_t)(period_ns / 1000000000),
                            (suseconds_t)(period_ns / 1000 % 1000000)};
     struct itimerval every = {span, span};

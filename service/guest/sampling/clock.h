@@ -47,7 +47,8 @@ void clock_disarm(struct sampled_thread *thread);
  * number. */
 void clock_close(int fd);
 
-/* Arms the process-wide clock; period_ns 0 = disarms it. 0 or an errno. */
+/* Arms the process-wide clock; period_ns 0 = disarms it. 0 or an errno: EPERM if threads are held,
+ * since any thread may get its signal. */
 int clock_process(uint64_t period_ns);
 
 /* "perf-sigtrap", "timer", "itimer", "". */

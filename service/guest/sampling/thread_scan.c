@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/thread_scan.h"
 
+#include "service/guest/held.h"
 #include "service/guest/process/append.h"
 #include "service/guest/process/chroot.h"
 #include "service/guest/process/procfs.h"
@@ -13,6 +14,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <sys/ioctl.h>
 #include <time.h>
 
@@ -26,6 +28,7 @@ static uint32_t cursor; /* index of the last thread whose clock was read */
 static uint32_t found;  /* new threads in this pass */
 static uint32_t own_tid;
 static bool first_scan;
+static struct procfs_seccomp own_filters; /* the control thread's */
 
 static bool is_signal_blocked(const struct sampled_thread *thread) {
     int signal = thread->clock == SAMPLE_CLOCK_TIMER ? handler_state.timer_signal : SIGTRAP;
@@ -62,6 +65,33 @@ static int64_t due_now(struct sampled_thread *thread) {
     return cpu - restart - (int64_t)atomic_load(&thread->reported_ns);
 }
 
+/* A held thread gets no clock, and its time is reported as unseen. start: NULL for a thread that
+ * runs already. */
+static void arm(struct sampled_thread *thread, const struct unwind_registers *start) {
+    static const struct clock_plan none = {.clock = SAMPLE_CLOCK_NONE, .no_perf_fallback = true};
+    bool is_held = held_reasons(thread->tid) != 0;
+    clock_arm(thread, is_held ? &none : &plan, atomic_load(&handler_state.period_ns),
+              is_held ? NULL : start);
+}
+
+static bool differ(const struct procfs_seccomp *filters) {
+    return filters->mode != own_filters.mode || filters->filters != own_filters.filters;
+}
+
+/* Whether a thread has filters that the control thread does not have, and of which nothing is
+ * known. In a chroot, where they cannot be counted, a filter of any thread counts for the new
+ * ones. The control thread's own may have changed, by a filter for all. */
+static bool has_unknown_filter(uint32_t tid) {
+    struct procfs_seccomp filters;
+    if (held_has_harmless_filter(tid))
+        return false;
+    if (!procfs_task_seccomp(tid, &filters))
+        return held_count(HOLD_FILTER) > 0;
+    if (differ(&filters))
+        procfs_task_seccomp(own_tid, &own_filters);
+    return filters.mode == SECCOMP_MODE_STRICT || differ(&filters);
+}
+
 static void add_thread(uint32_t tid) {
     struct sampled_thread *thread = sampled_threads_add(tid);
     if (!thread)
@@ -70,7 +100,9 @@ static void add_thread(uint32_t tid) {
     thread->last_scan = scan;
     blocked_enter(thread);
     int64_t before = handler_clock_ns(THREAD_CPU_CLOCK(tid));
-    clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), NULL);
+    if (has_unknown_filter(tid))
+        held_add(tid, HOLD_FILTER);
+    arm(thread, NULL);
     if (!first_scan)
         push_unseen(thread, before, RING_UNSEEN_SHORT);
 }
@@ -97,6 +129,7 @@ static void remove_all_ended(void) {
             raw_call3(SYS_tgkill, handler_state.pid, thread->tid, 0) == -ESRCH)
             remove_ended(thread);
     }
+    held_forget_ended(handler_state.pid);
 }
 
 /* A thread that is created while the directory is read may be missed, so passes are repeated until
@@ -125,6 +158,7 @@ void threads_open(const struct clock_plan *chosen, uint64_t period_ns) {
     sampled_threads_lock(&mask);
     plan = *chosen;
     own_tid = (uint32_t)raw_gettid();
+    procfs_task_seccomp(own_tid, &own_filters);
     atomic_store(&handler_state.period_ns, period_ns);
     atomic_store(&handler_state.process_last_ns,
                  (uint64_t)handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
@@ -151,10 +185,10 @@ void threads_replan(const struct clock_plan *chosen) {
     plan = *chosen;
     for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
         struct sampled_thread *thread = &handler_state.threads[i];
-        if (!thread->tid || thread->clock == chosen->clock)
+        if (!thread->tid || thread->clock == chosen->clock || held_reasons(thread->tid))
             continue;
         clock_disarm(thread);
-        clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), NULL);
+        arm(thread, NULL);
     }
     sampled_threads_unlock(&mask);
 }
@@ -228,19 +262,57 @@ void threads_look(void) {
     sampled_threads_unlock(&mask);
 }
 
+/* Whether a new thread may arm its own clock. If there are filters, it is left to the next scan,
+ * which reads whether it has inherited one. */
+static bool may_enter(uint32_t tid) {
+    return atomic_load(&handler_state.sampling) && held_count(HOLD_FILTER) == 0 &&
+           !handler_find_thread(tid);
+}
+
 void threads_enter(struct walk_stack stack, const struct unwind_registers *start) {
     uint64_t mask;
+    if (held_from_calls())
+        return;
     sampled_threads_lock(&mask);
     uint32_t tid = (uint32_t)raw_gettid();
-    struct sampled_thread *thread =
-        atomic_load(&handler_state.sampling) && !handler_find_thread(tid) ? sampled_threads_add(tid)
-                                                                          : NULL;
+    held_remove(tid, HOLD_STACK | FILTER_IS_HARMLESS); /* of an earlier thread with that number */
+    if (held_own)
+        held_add(tid, held_own);
+    struct sampled_thread *thread = may_enter(tid) ? sampled_threads_add(tid) : NULL;
     if (thread) {
         thread->last_scan = scan;
         thread->stack = stack;
         blocked_enter(thread);
-        clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), start);
+        arm(thread, start);
     }
+    sampled_threads_unlock(&mask);
+}
+
+void threads_hold(enum hold_reason reason) {
+    uint64_t mask;
+    sampled_threads_lock(&mask);
+    uint32_t tid = (uint32_t)raw_gettid();
+    held_add(tid, reason);
+    held_own |= reason;
+    struct sampled_thread *thread = held_reasons(tid) ? handler_find_thread(tid) : NULL;
+    if (thread && thread->clock == SAMPLE_CLOCK_PROCESS)
+        clock_process(0);
+    if (thread) {
+        clock_disarm(thread);
+        arm(thread, NULL);
+    }
+    sampled_threads_unlock(&mask);
+}
+
+void threads_release(enum hold_reason reason) {
+    uint64_t mask;
+    sampled_threads_lock(&mask);
+    uint32_t tid = (uint32_t)raw_gettid();
+    held_remove(tid, reason);
+    held_own &= ~(unsigned)reason;
+    struct sampled_thread *thread = handler_find_thread(tid);
+    if (thread && thread->clock == SAMPLE_CLOCK_NONE && held_reasons(tid) == 0)
+        arm(thread, NULL);
     sampled_threads_unlock(&mask);
 }
 
@@ -248,11 +320,14 @@ void threads_enter(struct walk_stack stack, const struct unwind_registers *start
  * use. */
 void threads_leave(void) {
     uint64_t mask;
-    struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
-    if (!thread)
+    if (held_from_calls())
+        return; /* the next scan notices its end */
+    uint32_t tid = (uint32_t)raw_gettid();
+    if (!handler_find_thread(tid) && !held_own)
         return;
     sampled_threads_lock(&mask);
-    thread = handler_find_thread((uint32_t)raw_gettid());
+    held_remove(tid, held_own);
+    struct sampled_thread *thread = handler_find_thread(tid);
     if (thread) {
         clock_disarm(thread);
         report_rest(thread);
@@ -274,7 +349,7 @@ static void take_back_tick(void) {
 }
 
 void threads_hold_own_clock(void) {
-    if (!atomic_load(&handler_state.sampling))
+    if (!atomic_load(&handler_state.sampling) || held_from_calls())
         return;
     struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
     int fd = thread ? atomic_load(&thread->fd) : -1;
@@ -287,7 +362,7 @@ void threads_hold_own_clock(void) {
 }
 
 void threads_release_own_clock(void) {
-    if (!atomic_load(&handler_state.sampling))
+    if (!atomic_load(&handler_state.sampling) || held_from_calls())
         return;
     struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
     int fd = thread ? atomic_load(&thread->fd) : -1;
@@ -301,20 +376,42 @@ uint32_t threads_count(void) {
     return sampled_threads_count();
 }
 
-uint32_t threads_with(enum sample_clock clock) {
+static uint32_t count_with(enum sample_clock clock) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < sampled_threads_limit(); i++)
-        count += handler_state.threads[i].tid && handler_state.threads[i].clock == clock;
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
+        const struct sampled_thread *thread = &handler_state.threads[i];
+        count += thread->tid && thread->clock == clock && !held_reasons(thread->tid);
+    }
     return count;
 }
 
-void threads_note(char *note, size_t size, enum sample_clock clock, const char *words) {
-    uint32_t count = threads_with(clock);
+static void note_count(char *note, size_t size, uint32_t count, const char *words) {
     if (count == 0)
         return;
     append_text(note, size, *note ? "; " : "");
     append_number(note, size, count);
     append_text(note, size, words);
+}
+
+void threads_note(char *note, size_t size) {
+    uint64_t mask;
+    sampled_threads_lock(&mask);
+    if (plan.clock == SAMPLE_CLOCK_PERF)
+        note_count(note, size, count_with(SAMPLE_CLOCK_TIMER), " threads by timer (RLIMIT_NOFILE)");
+    note_count(note, size, count_with(SAMPLE_CLOCK_NONE), " threads without a clock");
+    note_count(note, size, held_count(HOLD_STACK),
+               " threads not sampled, whose alternate signal stack is too small");
+    note_count(note, size, held_count(HOLD_FILTER),
+               " threads not sampled, which have a seccomp filter of their own");
+    sampled_threads_unlock(&mask);
+}
+
+uint32_t threads_held(void) {
+    uint64_t mask;
+    sampled_threads_lock(&mask);
+    uint32_t count = held_count(HOLD_STACK) + held_count(HOLD_FILTER);
+    sampled_threads_unlock(&mask);
+    return count;
 }
 
 /* The child has one thread and no clocks. It closes its copies of the descriptors, which does not
@@ -323,6 +420,7 @@ void threads_after_fork(void) {
     atomic_store(&handler_state.sampling, false);
     blocked_after_fork();
     sampled_threads_after_fork();
+    held_after_fork((uint32_t)raw_gettid());
     for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
         struct sampled_thread *thread = &handler_state.threads[i];
         int fd = atomic_exchange(&thread->fd, -1);

@@ -8,6 +8,7 @@
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_THREAD_SCAN_H
 #define SONDE_SERVICE_GUEST_SAMPLING_THREAD_SCAN_H
 
+#include "service/guest/held.h"
 #include "service/guest/sampling/clock.h"
 
 /* Never samples the calling thread, which is the control thread from now on. */
@@ -34,18 +35,23 @@ void threads_look(void);
 void threads_enter(struct walk_stack stack, const struct unwind_registers *start);
 void threads_leave(void);
 
+/* The calling thread must not be sampled from now on, or may be again. When threads_hold returns,
+ * its last tick has been delivered. FILTER_IS_HARMLESS holds nothing. Not signal-safe. */
+void threads_hold(enum hold_reason reason);
+void threads_release(enum hold_reason reason);
+
 /* Around exec, on the calling thread: stops its clock and takes back a tick that is pending, which
  * would kill the new program. _release starts the clock again when exec has failed. Signal-safe;
  * does nothing harmful in the child of a vfork. */
 void threads_hold_own_clock(void);
 void threads_release_own_clock(void);
 
-/* Number of sampled threads, and of those that have the given clock. Control thread only. */
+/* Number of sampled threads, and of held ones. Control thread only. */
 uint32_t threads_count(void);
-uint32_t threads_with(enum sample_clock clock);
-/* If there are threads with that clock, appends "; COUNT" and `words` to a note. Control thread
+uint32_t threads_held(void);
+/* Appends to a note which threads have another clock than planned, or none, and why. Control thread
  * only. */
-void threads_note(char *note, size_t size, enum sample_clock clock, const char *words);
+void threads_note(char *note, size_t size);
 /* In the child of a fork. */
 void threads_after_fork(void);
 

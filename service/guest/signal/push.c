@@ -8,7 +8,7 @@
 #include <string.h>
 
 void ring_drop(const struct ring_set *rings, enum ring_drop cause, uint64_t weight_ns) {
-    atomic_fetch_add_explicit(&rings->header->drops[cause], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(ring_drops(rings->header, cause), 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&rings->header->dropped_ns, weight_ns, memory_order_relaxed);
 }
 

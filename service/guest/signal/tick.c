@@ -198,6 +198,18 @@ void tick_record_start(struct sampled_thread *thread, const struct unwind_regist
     push_sample(thread, pcs, &walked, map->generation, now_ns(), weight_ns);
 }
 
+static bool leaves_room(uint64_t sp, uint64_t low, uint64_t size) {
+    return sp - low >= size || sp - low >= TICK_STACK;
+}
+
+/* Whether the handler may use the stack that the kernel has chosen: the alternate one, if the frame
+ * lies there, or the thread's own. The frame begins with the return address, below the context. */
+static bool has_room(const ucontext_t *context, struct walk_stack stack) {
+    uint64_t sp = (uint64_t)context - sizeof(uint64_t);
+    return leaves_room(sp, (uint64_t)context->uc_stack.ss_sp, context->uc_stack.ss_size) &&
+           leaves_room(sp, stack.low, stack.high - stack.low);
+}
+
 /* Sets in_handler, unless the signal is a late one. The exchange comes before the load of
  * `sampling`, as the control thread's store to `sampling` comes before its loads of `in_handler`:
  * one of the two sees the other. */
@@ -228,13 +240,8 @@ static void leave(struct sampled_thread *thread, uint64_t since) {
 
 /* is_late: the thread had the signal blocked, so the time of lost ticks was not spent at the
  * current pc. */
-static void on_tick(uint64_t cookie, const ucontext_t *context, bool is_late) {
-    uint32_t number = cookie & 0xffff;
-    if (number >= SAMPLED_THREADS_MAX || !handler_state.threads)
-        return;
-    struct sampled_thread *thread = &handler_state.threads[number];
-    if (!enter(thread, (uint32_t)(cookie >> 16) & 0xffffff, thread->period_ns))
-        return;
+static __attribute__((noinline)) void count_tick(struct sampled_thread *thread,
+                                                 const ucontext_t *context, bool is_late) {
     uint64_t now = now_ns();
     uint64_t due_ns = 0, period = thread->period_ns;
     uint64_t periods = count_periods(thread, now, &due_ns);
@@ -253,6 +260,32 @@ static void on_tick(uint64_t cookie, const ucontext_t *context, bool is_late) {
     take_sample(thread, context, now, periods * period);
     renew_period(thread);
     leave(thread, now);
+}
+
+/* Uses hardly any stack. */
+static void drop_tick(struct sampled_thread *thread) {
+    int fd = atomic_load_explicit(&thread->fd, memory_order_acquire);
+    add(&thread->counted_ns, thread->period_ns);
+    ring_drop(&handler_state.rings, RING_DROP_NO_STACK, thread->period_ns);
+    if (fd >= 0 && thread->one_shot) {
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&thread->period_ns);
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+        thread->one_shot = false;
+    }
+    atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
+}
+
+static void on_tick(uint64_t cookie, const ucontext_t *context, bool is_late) {
+    uint32_t number = cookie & 0xffff;
+    if (number >= SAMPLED_THREADS_MAX || !handler_state.threads)
+        return;
+    struct sampled_thread *thread = &handler_state.threads[number];
+    if (!enter(thread, (uint32_t)(cookie >> 16) & 0xffffff, thread->period_ns))
+        return;
+    if (has_room(context, thread->stack))
+        count_tick(thread, context, is_late);
+    else
+        drop_tick(thread);
 }
 
 bool tick_is_ours(const siginfo_t *info) {
@@ -282,7 +315,7 @@ void tick_on_timer(int signal, siginfo_t *info, void *context) {
 
 /* The process-wide clock: any thread may get the tick, which stands for the CPU time of the whole
  * process since the last one. */
-static void on_process_tick(const ucontext_t *context) {
+static __attribute__((noinline)) void on_process_tick(const ucontext_t *context) {
     uint64_t now = now_ns(), cpu = (uint64_t)handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t last = atomic_exchange(&handler_state.process_last_ns, cpu);
     uint64_t weight = cpu > last ? cpu - last : 0;
@@ -299,9 +332,11 @@ static void on_process_tick(const ucontext_t *context) {
 void tick_on_prof(int signal, siginfo_t *info, void *context) {
     int saved = errno;
     atomic_fetch_add(&handler_state.process_handlers, 1);
-    bool is_ours = info->si_code == SI_KERNEL;
-    if (is_ours && atomic_load(&handler_state.sampling))
+    bool is_ours = info->si_code == SI_KERNEL, is_on = atomic_load(&handler_state.sampling);
+    if (is_ours && is_on && has_room(context, (struct walk_stack){0, 0}))
         on_process_tick(context);
+    else if (is_ours && is_on)
+        ring_drop(&handler_state.rings, RING_DROP_NO_STACK, 0);
     atomic_fetch_sub(&handler_state.process_handlers, 1);
     if (!is_ours)
         chain_pass_on(&chains[CHAIN_PROF], signal, info, context);

@@ -8,6 +8,9 @@
 
 #include "service/guest/signal/handler_state.h"
 
+/* Bytes of stack that a handler may use below the kernel's frame. */
+#define TICK_STACK 2048u
+
 #pragma GCC visibility push(hidden)
 
 SONDE_SIGSAFE
