@@ -68,8 +68,8 @@ void guest_resume_control(void);
 /* Whether the caller is not the child of a vfork, which has the parent's memory. Any thread. */
 bool guest_is_own_process(void);
 /* Before a filter for all threads, which may kill the control thread: ends the guest for good, in
- * the children of forks as well. Returns whether it was running; guest_come_back takes that if there
- * is no filter after all. Not signal-safe. */
+ * the children of forks as well. Returns whether it was running; guest_come_back takes that if
+ * there is no filter after all. Not signal-safe. */
 bool guest_leave(void);
 void guest_come_back(bool was_running);
 /* Before a chroot hides the socket's path: lets a control thread that has not connected yet connect

@@ -311,8 +311,10 @@ void threads_release(enum hold_reason reason) {
     held_remove(tid, reason);
     held_own &= ~(unsigned)reason;
     struct sampled_thread *thread = handler_find_thread(tid);
-    if (thread && thread->clock == SAMPLE_CLOCK_NONE && held_reasons(tid) == 0)
+    if (thread && thread->clock == SAMPLE_CLOCK_NONE && held_reasons(tid) == 0) {
+        report(thread, due_now(thread), RING_UNSEEN_NO_CLOCK);
         arm(thread, NULL);
+    }
     sampled_threads_unlock(&mask);
 }
 

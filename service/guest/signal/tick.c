@@ -262,16 +262,25 @@ static __attribute__((noinline)) void count_tick(struct sampled_thread *thread,
     leave(thread, now);
 }
 
-/* Uses hardly any stack. */
+/* Uses hardly any stack. The period is over as if it had been counted, also if no tick has counted
+ * since the clock was armed. A timer that was set for another span keeps it until a tick has room:
+ * such spans do not count. */
 static void drop_tick(struct sampled_thread *thread) {
     int fd = atomic_load_explicit(&thread->fd, memory_order_acquire);
-    add(&thread->counted_ns, thread->period_ns);
+    int64_t restart = atomic_load_explicit(&thread->restart_ns, memory_order_relaxed);
     ring_drop(&handler_state.rings, RING_DROP_NO_STACK, thread->period_ns);
-    if (fd >= 0 && thread->one_shot) {
+    if (fd >= 0 && thread->one_off_period) {
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&thread->period_ns);
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-        thread->one_shot = false;
+        thread->one_off_period = false;
     }
+    if (fd >= 0 && thread->one_shot)
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+    thread->one_shot = false;
+    if (restart && !thread->one_off_period)
+        atomic_compare_exchange_strong(&thread->restart_ns, &restart,
+                                       restart + (int64_t)thread->period_ns);
+    else if (!thread->one_off_period)
+        add(&thread->counted_ns, thread->period_ns);
     atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
 }
 

@@ -42,6 +42,9 @@ static const struct {
     {"steady_crowd", verb_steady_crowd},
     {"waits", verb_waits},
     {"places", verb_places},
+    {"small_altstack", verb_small_altstack},
+    {"filtered", verb_filtered},
+    {"filtered_process", verb_filtered_process},
 };
 
 __attribute__((noinline)) void subject_work(int64_t ns) {
