@@ -339,7 +339,6 @@ void look_begin(struct look *look) {
 void look_round(struct look *look, bool is_last) {
     free_ended(look);
     look->wait_count = 0;
-    look->refused = 0;
     if (!process_identity_is_alive(&look->process))
         look->is_gone = true;
     if (!look->is_once || look->thread_count == 0)

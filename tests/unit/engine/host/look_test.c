@@ -266,3 +266,20 @@ TEST(without_permission_time_is_measured_but_no_stack_is_found) {
     CHECK_INT(sums[SLEEPER].noted_ns[STACK_NOTE_ASLEEP], >=, (long long)(45 * MS));
     finish(&scene);
 }
+
+/* Beside the BPF program, a look at the beginning is the only one. */
+TEST(a_refusal_at_the_beginning_is_remembered) {
+    struct scene scene;
+    struct sums sums[ROLES] = {0};
+    if (geteuid() != 0)
+        check_skip("only root can become a user who may not look");
+    start(&scene, true);
+    CHECK_INT(setresuid(-1, 65534, -1), ==, 0);
+    look_begin(scene.look);
+    uint32_t refused = scene.look->refused;
+    round_of(&scene, sums, true);
+    CHECK_INT(setresuid(-1, 0, -1), ==, 0);
+    CHECK_INT(refused, >=, ROLES);
+    CHECK_INT(scene.look->refused, >=, refused);
+    finish(&scene);
+}
