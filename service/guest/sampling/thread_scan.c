@@ -392,6 +392,7 @@ static void note_count(char *note, size_t size, uint32_t count, const char *word
         return;
     append_text(note, size, *note ? "; " : "");
     append_number(note, size, count);
+    append_text(note, size, count == 1 ? " thread " : " threads ");
     append_text(note, size, words);
 }
 
@@ -399,12 +400,12 @@ void threads_note(char *note, size_t size) {
     uint64_t mask;
     sampled_threads_lock(&mask);
     if (plan.clock == SAMPLE_CLOCK_PERF)
-        note_count(note, size, count_with(SAMPLE_CLOCK_TIMER), " threads by timer (RLIMIT_NOFILE)");
-    note_count(note, size, count_with(SAMPLE_CLOCK_NONE), " threads without a clock");
+        note_count(note, size, count_with(SAMPLE_CLOCK_TIMER), "by timer (RLIMIT_NOFILE)");
+    note_count(note, size, count_with(SAMPLE_CLOCK_NONE), "without a clock");
     note_count(note, size, held_count(HOLD_STACK),
-               " threads not sampled, whose alternate signal stack is too small");
+               "not sampled: the alternate signal stack is too small");
     note_count(note, size, held_count(HOLD_FILTER),
-               " threads not sampled, which have a seccomp filter of their own");
+               "not sampled: a seccomp filter may kill for the guest's calls");
     sampled_threads_unlock(&mask);
 }
 
