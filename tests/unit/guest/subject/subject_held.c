@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,27 +126,35 @@ static void refuse_perf(void) {
         abort();
 }
 
+static _Atomic bool is_over;
+
 static void *burn_filtered(void *how) {
     static const int calls[] = {SYS_exit, SYS_clock_gettime};
     long spins = spins_of(BURNED_MS / 4);
     if (how == (void *)1)
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-    else if (how == (void *)2)
-        kill_but_for(calls, 2, 0);
-    else
+    else if (how == (void *)3)
         refuse_perf();
+    else
+        kill_but_for(calls, 2, 0);
     spin(4 * spins);
+    while (how == (void *)4 && !is_over)
+        SUBJECT_SPIN();
     raw(SYS_exit, 0, 0, 0);
     return NULL;
 }
 
-/* 1: a strict thread; 2: a thread whose filter kills; 3: a thread whose filter refuses. */
+/* 1: a strict thread; 2: a thread whose filter kills; 3: a thread whose filter refuses; 4: like 2,
+ * until the test says so. */
 void verb_filtered(int how) {
     pthread_t thread;
     subject_say("ready", 0, 0);
     subject_wait();
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     pthread_create(&thread, NULL, burn_filtered, (void *)(intptr_t)how);
+    if (how == 4)
+        subject_wait();
+    is_over = true;
     pthread_join(thread, NULL);
     subject_say("burned", 0, 0);
     subject_wait();
