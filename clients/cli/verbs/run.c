@@ -366,7 +366,7 @@ static const struct sonde_option table[] = {
     {"grpc", 0, "ADDR", NULL, SONDE_OPTION_LIST, offsetof(struct settings, grpc), 0, 0,
      "also serve gRPC at unix:PATH or HOST:PORT; repeatable"},
     {"heap", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, heap), 0, 0,
-     "prepare a jemalloc that has profiling (adds prof:true to MALLOC_CONF; your settings win)"},
+     "prepare a jemalloc with profiling (adds prof:true to MALLOC_CONF)"},
     {"history", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, history), 0, 0,
      "record the target continuously; `sonde history` shows any range of it"},
     {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket), 0,
