@@ -7,12 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Without prof_accum, which keeps every stack in memory for ever: nothing here needs it. */
-#define HEAP_OPTIONS "prof:true,prof_active:false"
-
-/* Adds to the value of a variable: in front for LD_PRELOAD, where the first library wins, and at
- * the end for MALLOC_CONF, where the last setting wins. */
-static int join_variable(const char *name, const char *addition, const char *between, bool before) {
+/* Adds to the front of a variable's value. In LD_PRELOAD the first library wins, and in MALLOC_CONF
+ * the last setting, so that the user's own stay in force. */
+static int join_variable(const char *name, const char *addition, const char *between) {
     const char *held = getenv(name);
     if (!held || !*held)
         return setenv(name, addition, 1);
@@ -20,26 +17,23 @@ static int join_variable(const char *name, const char *addition, const char *bet
     char *joined = malloc(size);
     if (!joined)
         return -1;
-    snprintf(joined, size, "%s%s%s", before ? addition : held, between, before ? held : addition);
+    snprintf(joined, size, "%s%s%s", addition, between, held);
     int result = setenv(name, joined, 1);
     free(joined);
     return result;
 }
 
 static int set_environment(const struct command *command) {
-    /* A jemalloc whose functions have a prefix has one on its variable, too. */
-    static const char *const variables[] = {"MALLOC_CONF", "_RJEM_MALLOC_CONF", "JE_MALLOC_CONF"};
     char pid[16];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
-    int bad = join_variable("LD_PRELOAD", command->libsonde, ":", true);
+    int bad = join_variable("LD_PRELOAD", command->libsonde, ":");
     bad |= setenv("SONDE_SOCKET", command->socket, 1);
     bad |= setenv("SONDE_PID", pid, 1);
     bad |= command->name ? setenv("SONDE_NAME", command->name, 1) : unsetenv("SONDE_NAME");
     bad |= setenv("SONDE_FIRST_NAME", command->first_name, 1);
-    if (command->heap) {
-        for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-            bad |= join_variable(variables[i], HEAP_OPTIONS, ",", false);
-    }
+    for (uint32_t i = 0; i < JEMALLOC_VARIABLES; i++)
+        if (command->heap.is_added[i])
+            bad |= join_variable(jemalloc_variables[i], HEAP_OPTIONS, ",");
     return bad;
 }
 

@@ -6,6 +6,7 @@
 #define SONDE_CLIENTS_CLI_RUN_COMMAND_H
 
 #include "api/error.h"
+#include "clients/cli/run/heap_options.h"
 
 #include <signal.h>
 #include <stdbool.h>
@@ -14,14 +15,14 @@
 struct command {
     const char *verb; /* "run", for errors */
     char *const *argv;
-    const int *barrier;     /* a pipe: the command waits for a byte; NULL = start it at once */
-    const char *path;       /* of the program if it must not be run by a shell; else NULL */
-    const char *libsonde;   /* value for LD_PRELOAD; NULL: leave the environment as it is */
-    const char *socket;     /* sonded's socket for guests */
-    const char *name;       /* name of the target, kept across exec; NULL = chosen by the guest */
-    const char *first_name; /* name until the next exec if `name` is NULL */
-    bool heap;              /* start jemalloc with heap profiling available but off */
-    sigset_t mask;          /* signal mask of the command */
+    const int *barrier;       /* a pipe: the command waits for a byte; NULL = start it at once */
+    const char *path;         /* of the program if it must not be run by a shell; else NULL */
+    const char *libsonde;     /* value for LD_PRELOAD; NULL: leave the environment as it is */
+    const char *socket;       /* sonded's socket for guests */
+    const char *name;         /* name of the target, kept across exec; NULL = chosen by the guest */
+    const char *first_name;   /* name until the next exec if `name` is NULL */
+    struct heap_options heap; /* where jemalloc is asked to be ready for heap profiles */
+    sigset_t mask;            /* signal mask of the command */
     struct sigaction pipe_action;
 };
 

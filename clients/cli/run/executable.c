@@ -67,8 +67,7 @@ static bool changes_privileges(int fd) {
     return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* Reads the path in PT_INTERP; "" if the program has none. False if it cannot be read. */
-static bool read_interpreter(const struct elf_file *elf, char text[256]) {
+bool executable_interpreter(const struct elf_file *elf, char text[256]) {
     text[0] = 0;
     for (uint32_t i = 0; i < elf->segment_count; i++) {
         const Elf64_Phdr *segment = &elf->segments[i];
@@ -84,7 +83,7 @@ static bool read_interpreter(const struct elf_file *elf, char text[256]) {
 static sonde_err check_interpreter(const char *path, const struct elf_file *elf,
                                    struct sonde_diag *diag) {
     char interpreter[256];
-    if (!read_interpreter(elf, interpreter))
+    if (!executable_interpreter(elf, interpreter))
         return SONDE_OK;
     if (!interpreter[0]) {
         const char *slash = strrchr(path, '/');
@@ -161,7 +160,7 @@ sonde_err executable_check(const char *path, struct sonde_diag *diag) {
     return err;
 }
 
-static bool is_wrapper(const char *program) {
+bool executable_is_wrapper(const char *program) {
 #define NAME(name) name,
     static const char *const names[] = {WRAPPER_PROGRAMS(NAME, NAME)};
     const char *slash = strrchr(program, '/');
@@ -173,11 +172,11 @@ static bool is_wrapper(const char *program) {
 
 sonde_err executable_check_wrapped(char *const *argv, struct sonde_diag *diag) {
     char path[PATH_MAX], program[PATH_MAX] = "";
-    for (bool more = is_wrapper(argv[0]); more && *++argv;) {
+    for (bool more = executable_is_wrapper(argv[0]); more && *++argv;) {
         if (argv[0][0] == '-' || executable_find(argv[0], path, NULL) != SONDE_OK)
             continue;
         memcpy(program, path, sizeof program);
-        more = is_wrapper(argv[0]);
+        more = executable_is_wrapper(argv[0]);
     }
     return program[0] ? executable_check(program, diag) : SONDE_OK;
 }

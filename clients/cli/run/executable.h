@@ -28,6 +28,13 @@ SONDE_MUST_USE sonde_err executable_check(const char *path, struct sonde_diag *d
  * options of wrappers are not understood, so a word may be taken for a program that is none. */
 SONDE_MUST_USE sonde_err executable_check_wrapped(char *const *argv, struct sonde_diag *diag);
 
+/* Whether a program of that name or path only starts others: env, timeout, a shell and so on. */
+bool executable_is_wrapper(const char *program);
+
+/* Reads the path in PT_INTERP; "" if the program has none. False if it cannot be read. */
+struct elf_file;
+bool executable_interpreter(const struct elf_file *elf, char text[256]);
+
 /* The symbol tables of an ELF file. All false if it cannot be read. */
 struct executable_symbols {
     bool is_elf, symtab, dynsym, debugdata, debug_info, build_id;

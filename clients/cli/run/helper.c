@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/run/helper.h"
 
+#include "clients/cli/run/jemalloc_probe.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -22,6 +25,14 @@ void helper_add(struct helper *helper, const char *argument) {
     helper->argv[helper->argc] = NULL;
 }
 
+/* These variables are meant for the command: libraries to load, and jemalloc's settings. */
+static void drop_settings(void) {
+    unsetenv("LD_PRELOAD");
+    unsetenv("LD_AUDIT");
+    for (uint32_t i = 0; i < JEMALLOC_VARIABLES; i++)
+        unsetenv(jemalloc_variables[i]);
+}
+
 /* Runs in the child. */
 static _Noreturn void exec_command(const struct helper *helper, int output, pid_t parent) {
     setpgid(0, 0);
@@ -32,6 +43,7 @@ static _Noreturn void exec_command(const struct helper *helper, int output, pid_
         _exit(127);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, helper->mask, NULL);
+    drop_settings();
     execv(helper->argv[0], (char *const *)helper->argv);
     dprintf(2, "%s: %s\n", helper->argv[0], strerror(errno));
     _exit(127);

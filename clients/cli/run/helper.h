@@ -3,7 +3,8 @@
  * A process that `sonde` starts next to the command, or for a verb: sonded or the gateway. Its
  * stdout and stderr come through one pipe. A "grpc: ADDR" or "http: URL" line means that it is
  * ready; the last lines are kept to be printed if it exits. It leads its own process group, so
- * Ctrl-C reaches only the command, and the kernel terminates it if `sonde` is killed. Main
+ * Ctrl-C reaches only the command, and the kernel terminates it if `sonde` is killed. It starts
+ * without LD_PRELOAD, LD_AUDIT and jemalloc's settings, which are meant for the command. Main
  * thread only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_HELPER_H
 #define SONDE_CLIENTS_CLI_RUN_HELPER_H

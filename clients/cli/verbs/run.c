@@ -208,7 +208,10 @@ static void prepare_command(struct run *run, char **argv) {
     command->libsonde = run->preload;
     command->name = run->settings.name;
     command->first_name = base_of(argv[0]);
-    command->heap = run->settings.heap;
+    if (run->settings.heap)
+        heap_options_choose(run->command_path, argv, &command->heap);
+    if (command->heap.reason[0])
+        fprintf(stderr, "sonde run: %s\n", command->heap.reason);
     command->socket = run->settings.socket ? run->settings.socket : run->sonded.guest_socket;
 }
 
@@ -363,7 +366,7 @@ static const struct sonde_option table[] = {
     {"grpc", 0, "ADDR", NULL, SONDE_OPTION_LIST, offsetof(struct settings, grpc), 0, 0,
      "also serve gRPC at unix:PATH or HOST:PORT; repeatable"},
     {"heap", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, heap), 0, 0,
-     "prepare jemalloc for heap profiling (adds prof:true to MALLOC_CONF)"},
+     "prepare a jemalloc with profiling (adds prof:true to MALLOC_CONF)"},
     {"history", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, history), 0, 0,
      "record the target continuously; `sonde history` shows any range of it"},
     {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket), 0,

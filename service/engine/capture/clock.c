@@ -7,6 +7,7 @@
  * next start. */
 #include "service/engine/capture/samples.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -169,9 +170,15 @@ static void on_running(struct target *target) {
 
 static void on_refused(struct target *target, const struct clock_answer *answer) {
     char text[320];
-    snprintf(text, sizeof text, "no sampling clock can be armed in %s%s%s%s%s", target->info.name,
-             answer->note[0] ? ": " : "", answer->note, answer->os_error ? ": " : "",
-             answer->os_error ? strerrordesc_np(answer->os_error) : "");
+    bool lacks_room = answer->os_error == ENOMEM && answer->note[0];
+    if (lacks_room)
+        snprintf(text, sizeof text, "%.100s cannot be sampled: %s", target->info.name,
+                 answer->note);
+    else
+        snprintf(text, sizeof text, "no sampling clock can be armed in %s%s%s%s%s",
+                 target->info.name, answer->note[0] ? ": " : "", answer->note,
+                 answer->os_error ? ": " : "",
+                 answer->os_error ? strerrordesc_np(answer->os_error) : "");
     clock_fail(target, SONDE_NO_CLOCK, text);
 }
 

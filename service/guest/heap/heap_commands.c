@@ -8,6 +8,7 @@
 #include "service/guest/heap/sampler.h"
 #include "service/guest/heap/sampler_control.h"
 #include "service/guest/link.h"
+#include "service/guest/process/address_space.h"
 #include "service/guest/process/append.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/handler_state.h"
@@ -39,6 +40,8 @@ static int note_failure(sonde_guest_v1_HeapAnswer *answer, const char *name, int
     if (error && !answer->os_error) {
         answer->os_error = error;
         append_text(answer->failed, sizeof answer->failed, name);
+        if (error == ENOMEM)
+            (void)address_space_reason(answer->reason, sizeof answer->reason);
     }
     return error;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/sample_table.h"
 
+#include "service/guest/process/address_space.h"
 #include "service/guest/process/fds.h"
 #include "service/guest/raw.h"
 
@@ -16,8 +17,6 @@
 #define BUCKET       8u
 #define NUMBER_BITS  20 /* of an entry; the rest of a slot holds the address without its low 3 */
 #define NUMBER_MASK  ((1ull << NUMBER_BITS) - 1)
-#define ALL_SLOTS    (SAMPLE_TABLE_FRONT + SAMPLE_TABLE_BACK)
-#define INDEX_BYTES  (ALL_SLOTS * sizeof(_Atomic uint64_t))
 #define FILTER_STUCK 255u
 
 _Static_assert(ALLOC_ENTRIES == 1u << NUMBER_BITS, "an entry's number fits into a slot");
@@ -31,17 +30,58 @@ static _Atomic uint32_t *stack_slots;
 static uint8_t *stacks;
 static _Atomic uint64_t *index_slots; /* the front, then the back */
 static _Atomic bool back_is_used;     /* since the index was empty */
+
+/* How much of the table and the index is mapped: everything, divided by 1 << shift. The memfd and
+ * its layout are always the same. sonded reads zeros where the guest has mapped nothing. */
+static uint32_t shift;
 /* Head of the list of free entries, which are linked through `stack`. The number is in the low
  * bits; a tag above it changes with each operation, against ABA. */
 static _Atomic uint64_t free_entries;
 
 /* ---- Memory ---- */
 
-static void set_parts(uint8_t *base) {
-    header = (struct alloc_header *)base;
-    entries = (struct alloc_entry *)(base + ALLOC_ENTRIES_AT);
-    stack_slots = (_Atomic uint32_t *)(base + ALLOC_SLOTS_AT);
-    stacks = base + ALLOC_STACKS_AT;
+static uint32_t entry_count(void) {
+    return ALLOC_ENTRIES >> shift;
+}
+
+static uint32_t stack_slot_count(void) {
+    return ALLOC_STACK_SLOTS >> shift;
+}
+
+static uint32_t back_slots(void) {
+    return SAMPLE_TABLE_BACK >> shift;
+}
+
+static size_t index_bytes(void) {
+    return (SAMPLE_TABLE_FRONT + back_slots()) * sizeof(_Atomic uint64_t);
+}
+
+static size_t entries_bytes(void) { /* with the header before them */
+    return ALLOC_ENTRIES_AT + entry_count() * sizeof(struct alloc_entry);
+}
+
+static size_t stack_slots_bytes(void) {
+    return stack_slot_count() * sizeof *stack_slots;
+}
+
+static size_t stacks_bytes(void) {
+    return ALLOC_STACK_BYTES >> shift;
+}
+
+/* Maps and unwind tables of the walks need as much again as the table. */
+static bool is_size_allowed(void) {
+    uint64_t shared = entries_bytes() + stack_slots_bytes() + stacks_bytes();
+    return address_space_allows(ADDRESS_SPACE_PRIVATE, 2 * index_bytes()) &&
+           address_space_allows(ADDRESS_SPACE_SHARED, 2 * (index_bytes() + shared));
+}
+
+/* Halves the table until the program's limits allow it. */
+static int choose_size(void) {
+    for (shift = 0; !is_size_allowed(); shift++)
+        if (shift == SAMPLE_TABLE_MAX_SHIFT)
+            return ENOMEM;
+    address_space_forget();
+    return 0;
 }
 
 static void write_header(void) {
@@ -52,15 +92,37 @@ static void write_header(void) {
 }
 
 static int make_index(void) {
-    void *place = mmap(NULL, INDEX_BYTES, PROT_READ | PROT_WRITE,
+    void *place = mmap(NULL, index_bytes(), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED)
         return ENOMEM;
     index_slots = place;
-    if (madvise(place, INDEX_BYTES, MADV_WIPEONFORK) != 0 ||
+    if (madvise(place, index_bytes(), MADV_WIPEONFORK) != 0 ||
         madvise((void *)sample_table_filter, sizeof sample_table_filter, MADV_WIPEONFORK) != 0)
         return errno;
     return 0;
+}
+
+/* Maps a part of the memfd. The child of a fork does not get it. NULL = failed, see errno. */
+static void *map_part(uint64_t at, size_t bytes) {
+    void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, (off_t)at);
+    if (place == MAP_FAILED)
+        return NULL;
+    madvise(place, bytes, MADV_DONTFORK);
+    return place;
+}
+
+static bool map_parts(void) {
+    header = map_part(0, entries_bytes());
+    stack_slots = map_part(ALLOC_SLOTS_AT, stack_slots_bytes());
+    stacks = map_part(ALLOC_STACKS_AT, stacks_bytes());
+    entries = header ? (struct alloc_entry *)((uint8_t *)header + ALLOC_ENTRIES_AT) : NULL;
+    return header && stack_slots && stacks;
+}
+
+static void unmap(void *part, size_t bytes) {
+    if (part)
+        munmap(part, bytes);
 }
 
 /* The seals fix the size and allow sonded only to read. */
@@ -71,11 +133,8 @@ static int make_shared(void) {
     memory = fds_keep(fd);
     if (ftruncate(memory.fd, (off_t)ALLOC_BYTES) != 0)
         return errno;
-    uint8_t *base = mmap(NULL, ALLOC_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
-    if (base == MAP_FAILED)
+    if (!map_parts())
         return errno;
-    set_parts(base);
-    madvise(base, ALLOC_BYTES, MADV_DONTFORK);
     write_header();
     if (fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
         return errno;
@@ -84,17 +143,19 @@ static int make_shared(void) {
 }
 
 static void free_memory(void) {
-    if (header)
-        munmap(header, ALLOC_BYTES);
-    if (index_slots)
-        munmap((void *)index_slots, INDEX_BYTES);
+    unmap(header, entries_bytes());
+    unmap((void *)stack_slots, stack_slots_bytes());
+    unmap(stacks, stacks_bytes());
+    unmap((void *)index_slots, index_bytes());
     sample_table_after_fork();
 }
 
 int sample_table_open(void) {
     if (header)
         return 0;
-    int error = make_index();
+    int error = choose_size();
+    if (!error)
+        error = make_index();
     if (!error)
         error = make_shared();
     if (error)
@@ -113,8 +174,10 @@ int sample_table_fd(void) {
 void sample_table_empty(void) {
     if (!header)
         return;
-    madvise(header, ALLOC_BYTES, MADV_REMOVE);
-    madvise((void *)index_slots, INDEX_BYTES, MADV_DONTNEED);
+    madvise(header, entries_bytes(), MADV_REMOVE);
+    madvise((void *)stack_slots, stack_slots_bytes(), MADV_REMOVE);
+    madvise(stacks, stacks_bytes(), MADV_REMOVE);
+    madvise((void *)index_slots, index_bytes(), MADV_DONTNEED);
     memset((void *)sample_table_filter, 0, sizeof sample_table_filter);
     atomic_store(&back_is_used, false);
     atomic_store(&free_entries, 0);
@@ -128,6 +191,8 @@ void sample_table_close(void) {
 
 void sample_table_after_fork(void) {
     header = NULL;
+    stack_slots = NULL;
+    stacks = NULL;
     index_slots = NULL;
     fds_close(&memory);
     atomic_store(&back_is_used, false);
@@ -150,7 +215,7 @@ static uint32_t take_entry(void) {
             return (uint32_t)(head & NUMBER_MASK);
     }
     uint32_t used = atomic_load(&header->entries_used);
-    while (used < ALLOC_ENTRIES)
+    while (used < entry_count())
         if (atomic_compare_exchange_weak(&header->entries_used, &used, used + 1))
             return used;
     return 0;
@@ -201,9 +266,9 @@ static void filter_change(const void *block, int change) {
 static _Atomic uint64_t *bucket_of(uint64_t key, uint32_t which) {
     static const uint64_t factors[] = {0x9e3779b97f4a7c15ull, 0xc2b2ae3d27d4eb4full};
     uint64_t hash = key * factors[which % 2] >> 40;
-    return which < 2
-               ? &index_slots[hash % (SAMPLE_TABLE_FRONT / BUCKET) * BUCKET]
-               : &index_slots[SAMPLE_TABLE_FRONT + hash % (SAMPLE_TABLE_BACK / BUCKET) * BUCKET];
+    uint32_t back_buckets = back_slots() / BUCKET; /* a power of two */
+    return which < 2 ? &index_slots[hash % (SAMPLE_TABLE_FRONT / BUCKET) * BUCKET]
+                     : &index_slots[SAMPLE_TABLE_FRONT + (hash & (back_buckets - 1)) * BUCKET];
 }
 
 static uint64_t key_of(const void *block) {
@@ -293,7 +358,7 @@ void sample_table_put(const void *block, const struct sample *sample) {
 
 void sample_table_forget_live(void) {
     struct sample gone;
-    uint32_t count = atomic_load(&back_is_used) ? ALL_SLOTS : SAMPLE_TABLE_FRONT;
+    uint32_t count = SAMPLE_TABLE_FRONT + (atomic_load(&back_is_used) ? back_slots() : 0);
     for (uint32_t i = 0; index_slots && i < count; i++) {
         uint64_t slot = atomic_load_explicit(&index_slots[i], memory_order_relaxed);
         if (slot)
@@ -336,7 +401,7 @@ static uint32_t write_stack(uint64_t hash, const uint64_t *pcs, uint32_t depth) 
     uint64_t bytes = sizeof(struct alloc_stack) + depth * sizeof *pcs;
     uint64_t used = atomic_load(&header->stack_used);
     do {
-        if (used + bytes > ALLOC_STACK_BYTES)
+        if (used + bytes > stacks_bytes())
             return 0;
     } while (!atomic_compare_exchange_weak(&header->stack_used, &used, used + bytes));
     uint32_t number = atomic_load(&header->stack_count);
@@ -356,7 +421,7 @@ uint32_t sample_table_stack(const uint64_t *pcs, uint32_t depth) {
     uint64_t hash = hash_of(pcs, depth);
     uint32_t fresh = 0;
     for (uint32_t i = 0; i < ALLOC_PROBES; i++) {
-        _Atomic uint32_t *slot = &stack_slots[(hash + i) % ALLOC_STACK_SLOTS];
+        _Atomic uint32_t *slot = &stack_slots[(hash + i) & (stack_slot_count() - 1)];
         uint32_t offset = atomic_load_explicit(slot, memory_order_acquire);
         if (offset == 0) {
             fresh = fresh ? fresh : write_stack(hash, pcs, depth);

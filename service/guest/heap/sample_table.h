@@ -31,6 +31,8 @@
 #define SAMPLE_TABLE_FILTER 65536u
 #define SAMPLE_TABLE_FRONT  8192u
 #define SAMPLE_TABLE_BACK   (1u << 21)
+/* The smallest table is 1/32 of the full one: 6 MiB, 32768 live samples, 4 MiB of stacks. */
+#define SAMPLE_TABLE_MAX_SHIFT 5u
 
 struct sample {
     uint64_t size, objects, time_ns; /* objects: bits of a double */
@@ -54,7 +56,9 @@ static inline bool sample_table_may_hold(const void *block) {
         0);
 }
 
-/* Allocates the memory unless it is there; 0 or an errno. Control thread only. */
+/* Allocates the memory unless it is there; 0 or an errno. The full table takes 194 MiB of address
+ * space. Under RLIMIT_AS or RLIMIT_DATA it is halved until it takes at most a sixteenth of what
+ * is free; ENOMEM if the smallest takes more. Control thread only. */
 int sample_table_open(void);
 bool sample_table_is_open(void);
 /* The sealed memfd for sonded, borrowed; -1 = none, or the application has closed it. Control

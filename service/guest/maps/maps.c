@@ -3,6 +3,7 @@
 
 #include "api/text/maps_line.h"
 #include "service/guest/libc.h"
+#include "service/guest/process/address_space.h"
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
 
@@ -21,17 +22,11 @@ static size_t areas_bytes(void) {
     return sizeof(struct writable_areas) + MAPS_AREAS * sizeof(struct walk_stack);
 }
 
-static void *reserve(size_t bytes) {
-    void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return place == MAP_FAILED ? NULL : place;
-}
-
 int maps_init(struct maps *maps) {
     if (!maps->modules)
-        maps->modules = reserve(modules_bytes());
+        maps->modules = address_space_reserve(modules_bytes());
     if (!maps->areas)
-        maps->areas = reserve(areas_bytes());
+        maps->areas = address_space_reserve(areas_bytes());
     return maps->modules && maps->areas ? 0 : ENOMEM;
 }
 

@@ -7,6 +7,7 @@
 #include "service/guest/maps/module_map.h"
 
 #include "api/os/shared_memory.h"
+#include "service/guest/process/address_space.h"
 #include "service/guest/raw.h"
 #include "service/unwind/table/table.h"
 
@@ -46,12 +47,6 @@ static uint64_t generation, publications;
 static struct published *current, *retired[RETIRED_MAX];
 static uint32_t retired_count;
 
-static void *reserve(size_t bytes) {
-    void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return place == MAP_FAILED ? NULL : place;
-}
-
 static struct module *module_at(struct module *list, uint32_t count, uint64_t start) {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -66,9 +61,9 @@ static struct module *module_at(struct module *list, uint32_t count, uint64_t st
 
 int module_map_set_modules(const struct maps *maps, uint64_t new_generation) {
     if (!modules)
-        modules = reserve(MAPS_MODULES * sizeof *modules);
+        modules = address_space_reserve(MAPS_MODULES * sizeof *modules);
     if (!spare)
-        spare = reserve(MAPS_MODULES * sizeof *spare);
+        spare = address_space_reserve(MAPS_MODULES * sizeof *spare);
     if (!modules || !spare)
         return ENOMEM;
     for (uint32_t i = 0; i < maps->module_count; i++) {
@@ -116,6 +111,9 @@ static uint32_t map_image(int fd, uint64_t bytes, int *error) {
     uint32_t number = image_bytes + bytes <= MODULE_MAP_BYTES ? free_image() : 0;
     if (!number)
         return 0;
+    *error = ENOMEM;
+    if (!address_space_allows(ADDRESS_SPACE_SHARED, bytes))
+        return 0;
     const void *place = shared_memory_map(fd, bytes);
     if (!place) {
         *error = errno;
@@ -153,7 +151,7 @@ int module_map_add_table(uint64_t of_generation, uint64_t start, uint64_t bias, 
 
 static struct published *build(void) {
     size_t size = sizeof(struct published) + module_count * sizeof(struct walk_module);
-    struct published *made = reserve(size);
+    struct published *made = address_space_reserve(size);
     if (!made)
         return NULL;
     madvise(made, size, MADV_DONTFORK);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/blocked_threads.h"
 
+#include "service/guest/process/address_space.h"
 #include "service/guest/process/procfs.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/sampled_threads.h"
@@ -51,12 +52,6 @@ static struct {
     uint32_t cursor;
     uint64_t random;
 } state;
-
-static void *reserve(size_t bytes) {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
 
 static int64_t now_ns(void) {
     return handler_clock_ns(CLOCK_MONOTONIC);
@@ -329,11 +324,11 @@ void blocked_after_fork(void) {
 
 static int reserve_all(void) {
     if (!state.threads)
-        state.threads = reserve(SAMPLED_THREADS_MAX * sizeof *state.threads);
+        state.threads = address_space_reserve(SAMPLED_THREADS_MAX * sizeof *state.threads);
     if (!state.next_ns)
-        state.next_ns = reserve(SAMPLED_THREADS_MAX * sizeof *state.next_ns);
+        state.next_ns = address_space_reserve(SAMPLED_THREADS_MAX * sizeof *state.next_ns);
     if (!state.copy)
-        state.copy = reserve(LARGE_BYTES);
+        state.copy = address_space_reserve(LARGE_BYTES);
     return state.threads && state.next_ns && state.copy ? 0 : ENOMEM;
 }
 

@@ -6,6 +6,7 @@
 #include "service/guest/maps/map_updates.h"
 #include "service/guest/maps/maps_watch.h"
 #include "service/guest/maps/module_map.h"
+#include "service/guest/process/address_space.h"
 #include "service/guest/process/append.h"
 #include "service/guest/process/limits.h"
 #include "service/guest/quiescence.h"
@@ -28,6 +29,7 @@
 #define DRAIN_NS      (10000 * MS) /* then the rings keep what sonded has not read */
 #define STUCK_NS      (10000 * MS)
 #define QUIESCENCE_MS 1000
+#define FIRST_BYTES   (26ull << 20) /* tables of threads and mappings, which are reserved once */
 #define MIN_PERIOD    (50 * 1000ull)
 #define MAX_PERIOD    (10ull * 1000 * 1000 * 1000)
 
@@ -123,6 +125,8 @@ static enum sample_clock clock_of(sonde_guest_v1_ClockChoice choice) {
 }
 
 static void refuse(int os_error) {
+    if (os_error == ENOMEM)
+        (void)address_space_reason(capture.plan.note, sizeof capture.plan.note);
     capture.stage = IDLE;
     atomic_store(&guest.state, GUEST_IDLE);
     capture.plan.os_error = os_error;
@@ -137,9 +141,7 @@ static uint64_t fastest_ns(void) {
 /* If a capture needs a higher rate than the rings were sized for, new rings are allocated. sonded
  * reads what is left in the old ones when it receives the new ones. */
 static bool are_rings_too_small(void) {
-    uint32_t count;
-    uint64_t bytes = rings_plan(fastest_ns(), limits_cpus(), &count);
-    return handler_state.rings.count * handler_state.rings.bytes < count * bytes;
+    return !rings_suffice(fastest_ns(), limits_cpus());
 }
 
 static bool send_rings(void) {
@@ -152,6 +154,9 @@ static bool send_rings(void) {
 
 /* Allocates what a capture needs and sends new rings. */
 static int prepare_memory(void) {
+    bool is_first = !handler_state.threads;
+    if (is_first && !address_space_allows(ADDRESS_SPACE_PRIVATE, FIRST_BYTES))
+        return ENOMEM;
     int error = sampled_threads_open();
     bool is_unusable = handler_state.rings.header && (rings_fd() < 0 || are_rings_too_small());
     if (is_unusable && quiescence_wait(10))
@@ -214,7 +219,8 @@ static void adjust_blocked(void) {
         return;
     append_text(capture.plan.note, sizeof capture.plan.note, *capture.plan.note ? "; " : "");
     append_text(capture.plan.note, sizeof capture.plan.note, "stacks of blocked threads: ");
-    append_errno(capture.plan.note, sizeof capture.plan.note, error);
+    if (error != ENOMEM || !address_space_reason(capture.plan.note, sizeof capture.plan.note))
+        append_errno(capture.plan.note, sizeof capture.plan.note, error);
 }
 
 static void start_clocks(void) {

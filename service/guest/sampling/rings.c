@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/rings.h"
 
+#include "service/guest/process/address_space.h"
 #include "service/guest/process/fds.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/push.h"
@@ -16,6 +17,7 @@
 #define SKEW         2u    /* busy threads may share a ring */
 
 static struct fds_file memory = FDS_NONE;
+static bool is_limited; /* the rings are smaller than planned */
 
 uint64_t rings_plan(uint64_t period_ns, uint32_t cpus, uint32_t *count) {
     uint32_t rings = 1;
@@ -36,6 +38,25 @@ static size_t total_bytes(uint32_t count, uint64_t bytes) {
     return RING_PAGE + (size_t)count * (RING_PAGE + bytes);
 }
 
+/* Halves the rings until the program's limits allow them. 0 = not even the smallest. */
+static uint64_t allowed_bytes(uint32_t count, uint64_t bytes) {
+    is_limited = false;
+    while (!address_space_allows(ADDRESS_SPACE_SHARED, total_bytes(count, bytes))) {
+        if (bytes == RING_MIN_BYTES)
+            return 0;
+        is_limited = true;
+        bytes /= 2;
+    }
+    address_space_forget();
+    return bytes;
+}
+
+bool rings_suffice(uint64_t period_ns, uint32_t cpus) {
+    uint32_t count;
+    uint64_t bytes = rings_plan(period_ns, cpus, &count);
+    return is_limited || handler_state.rings.count * handler_state.rings.bytes >= count * bytes;
+}
+
 /* Sealed against shrinking, which would turn the other side's loads into SIGBUS. */
 static int make_memory(size_t total) {
     int fd = raw_memfd("sonde-rings");
@@ -50,9 +71,9 @@ static int make_memory(size_t total) {
 
 int rings_create(uint64_t period_ns, uint32_t cpus) {
     uint32_t count;
-    uint64_t bytes = rings_plan(period_ns, cpus, &count);
+    uint64_t planned = rings_plan(period_ns, cpus, &count), bytes = allowed_bytes(count, planned);
     size_t total = total_bytes(count, bytes);
-    int error = make_memory(total);
+    int error = bytes ? make_memory(total) : ENOMEM;
     void *place = MAP_FAILED;
     if (!error) {
         place = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/sampled_threads.h"
 
+#include "service/guest/process/address_space.h"
 #include "service/guest/raw.h"
 
 #include <errno.h>
@@ -19,17 +20,11 @@ static uint32_t first_free; /* index + 1; the next one is in `last_scan` */
 static uint32_t limit, used, last_incarnation;
 static struct handler_cost removed; /* of entries that were removed */
 
-static void *reserve(size_t bytes) {
-    void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return place == MAP_FAILED ? NULL : place;
-}
-
 int sampled_threads_open(void) {
     if (handler_state.threads)
         return 0;
-    struct sampled_thread *threads = reserve(SAMPLED_THREADS_MAX * sizeof *threads);
-    void *by_tid = reserve(HANDLER_TIDS * sizeof(uint16_t));
+    struct sampled_thread *threads = address_space_reserve(SAMPLED_THREADS_MAX * sizeof *threads);
+    void *by_tid = address_space_reserve(HANDLER_TIDS * sizeof(uint16_t));
     if (!threads || !by_tid) {
         if (threads)
             munmap(threads, SAMPLED_THREADS_MAX * sizeof *threads);
@@ -68,7 +63,7 @@ void sampled_threads_after_fork(void) {
 static struct walk_cache *cache_of(uint32_t number) {
     struct walk_cache **chunk = &chunks[number / CHUNK];
     if (!*chunk)
-        *chunk = reserve(CHUNK * sizeof **chunk);
+        *chunk = address_space_reserve(CHUNK * sizeof **chunk);
     return *chunk ? *chunk + number % CHUNK : NULL;
 }
 

@@ -51,10 +51,11 @@ static void check_guest(struct doctor *doctor, const Sonde__V1__Target *target) 
 
 static void check_target(struct doctor *doctor, const Sonde__V1__Target *target) {
     bool has_clock = target->clock && target->clock[0];
-    doctor_report(doctor, FINDING_OK, "target", NULL, "%.60s, pid %d, %s%.20s%s%.200s",
-                  target->name, target->pid, has_clock ? "sampled by " : "not sampled yet",
-                  target->clock, target->clock_note && target->clock_note[0] ? ": " : "",
-                  target->clock_note);
+    bool is_refused = !has_clock && target->clock_note && target->clock_note[0];
+    doctor_report(doctor, is_refused ? FINDING_NOTE : FINDING_OK, "target", NULL,
+                  "%.60s, pid %d, %s%.20s%s%.200s", target->name, target->pid,
+                  has_clock ? "sampled by " : "not sampled yet", target->clock,
+                  target->clock_note && target->clock_note[0] ? ": " : "", target->clock_note);
     check_symbols(doctor, target);
     check_guest(doctor, target);
     if (target->advice[0])
