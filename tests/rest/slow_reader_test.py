@@ -15,7 +15,9 @@ from tests.cli import check  # noqa: E402
 
 FAKE_SERVER, GATEWAY = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 FOLDER = check.short_folder()
-CLIENTS, ALLOWED_MB = 10, 32
+# A stream of the service holds 16 windows if its worker is late, as on a busy machine, one merged window and the parts of another
+# (service/rpc/captures/stream.c). A window of 2,000 stacks is a profile of less than half a MiB.
+CLIENTS, ALLOWED_MB = 10, 10 * (16 + 2) // 2
 
 
 class Reader:
