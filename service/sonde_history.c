@@ -9,12 +9,13 @@
 #include "service/programs/keep_text.h"
 #include "service/programs/maintenance.h"
 #include "service/programs/name_files.h"
+#include "service/programs/open_store.h"
 #include "service/programs/serve.h"
 #include "service/rpc/core/server.h"
-#include "service/store/open.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,11 +88,12 @@ static void log_on_stderr(const char *line) {
 }
 
 static sonde_err start_server(const struct settings *settings, struct store *store,
-                              const struct history_namer *namer, struct rpc_server **server,
-                              struct sonde_diag *diag) {
+                              struct store_stop *end, const struct history_namer *namer,
+                              struct rpc_server **server, struct sonde_diag *diag) {
     const char *const fallback[] = {sonde_default_history_address()};
     struct rpc_server_options rpc = {
         .history = store,
+        .history_end = end,
         .namer = namer,
         .addresses = settings->grpc.count ? settings->grpc.items : fallback,
         .address_count = settings->grpc.count ? settings->grpc.count : 1,
@@ -120,21 +122,22 @@ static sonde_err open_files(const struct settings *settings, struct name_files *
 }
 
 static sonde_err serve(const struct settings *settings, const struct store_limits *limits,
-                       const struct serve_options *reload, const sigset_t *awaited,
-                       struct sonde_diag *diag) {
+                       struct store_stop *end, const struct serve_options *reload,
+                       const sigset_t *awaited, struct sonde_diag *diag) {
     struct store *store = NULL;
     struct maintenance *maintenance = NULL;
     struct rpc_server *server = NULL;
     struct name_files *files = NULL;
     struct history_namer namer;
-    sonde_err err = store_open(settings->store, limits, &store, diag);
+    sonde_err err =
+        open_store("sonde-history", settings->store, limits, end, awaited, &store, diag);
     if (!err)
         err = open_files(settings, &files, diag);
     namer = name_files_namer(files);
     if (!err)
         err = maintenance_start(store, MAINTENANCE_S, log_on_stderr, &maintenance, diag);
     if (!err)
-        err = start_server(settings, store, &namer, &server, diag);
+        err = start_server(settings, store, end, &namer, &server, diag);
     if (!err)
         serve_until_signal(reload, server, awaited);
     exit_watchdog_step("gRPC");
@@ -142,6 +145,7 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
     rpc_server_destroy(server);
     name_files_destroy(files);
     exit_watchdog_step("the store");
+    atomic_store(&end->is_stopped, true);
     maintenance_stop(maintenance);
     store_close(store);
     return err;
@@ -171,7 +175,8 @@ int main(int argc, char **argv) {
     static struct settings defaults, loaded; /* for SIGHUP */
     static struct settings_reload again;
     struct settings settings = {.grace_ms = SERVE_GRACE_MS};
-    struct store_limits limits = {.keep_s = 0};
+    struct store_stop end = {.deadline_ns = 0};
+    struct store_limits limits = {.end = &end};
     struct sonde_diag diag = {0};
     sigset_t awaited;
     defaults = settings;
@@ -189,9 +194,9 @@ int main(int argc, char **argv) {
         serve_block_signals(&awaited);
         const struct serve_options reload = {"sonde-history", settings.grace_ms, &again,
                                              &defaults,       &loaded,           sizeof loaded};
-        err = serve(&settings, &limits, &reload, &awaited, &diag);
+        err = serve(&settings, &limits, &end, &reload, &awaited, &diag);
     }
-    if (!err)
+    if (!err || err == SONDE_CANCELLED) /* by a signal, while the store was opened */
         return 0;
     log_write(LOG_LINE_ERROR, "sonde-history", sonde_diag_text(&diag, err));
     return sonde_error_info(err)->exit_code;

@@ -160,8 +160,7 @@ double draw_percent(int64_t part, int64_t whole) {
 }
 
 bool draw_is_unfit(uint32_t code) {
-    return code == 0xfffe || code == 0xffff || (code >= 0x202a && code <= 0x202e) ||
-           (code >= 0x2066 && code <= 0x2069) || code < 0x20 || (code >= 0x7f && code < 0xa0);
+    return code == 0xfffe || code == 0xffff || sonde_utf8_is_control(code);
 }
 
 static const char *markup(char byte) {
@@ -215,7 +214,7 @@ void draw_json(struct sonde_buf *out, const char *text) {
             sonde_buf_puts(out, "\\ufffd");
         else if (code == '"' || code == '\\')
             sonde_buf_printf(out, "\\%c", (char)code);
-        else if (code < 0x20 || code == 0x7f || code == '<' || code == 0x2028 || code == 0x2029)
+        else if (sonde_utf8_is_control(code) || code == '<')
             sonde_buf_printf(out, "\\u%04x", (unsigned)code);
         else
             sonde_buf_append(out, text + i, step);

@@ -40,7 +40,7 @@ void draw_grouped(struct sonde_buf *out, int64_t value); /* 1,234,567 */
 /* part of whole in percent; 0 if whole is 0. */
 double draw_percent(int64_t part, int64_t whole);
 
-/* Code points that XML 1.0 forbids or that change the writing direction. */
+/* Code points that XML 1.0 forbids, and those of sonde_utf8_is_control. */
 bool draw_is_unfit(uint32_t code);
 /* Appends text for XML: markup is escaped; characters that XML forbids or that change the writing
  * direction are replaced. Longer text is cut at max_chars characters and ends in "…"; 0 = no limit.

@@ -44,7 +44,7 @@ static void append_quoted(struct sonde_buf *out, const char *text, size_t len) {
 }
 
 void sonde_json_string(struct sonde_buf *out, struct sonde_slice text) {
-    uint32_t unused;
+    uint32_t code;
     size_t plain = plain_run(text);
     if (plain == text.len) {
         append_quoted(out, text.data, text.len);
@@ -58,9 +58,11 @@ void sonde_json_string(struct sonde_buf *out, struct sonde_slice text) {
         i += run;
         if (i == text.len)
             break;
-        size_t len = sonde_utf8_next(text.data + i, text.len - i, &unused);
+        size_t len = sonde_utf8_next(text.data + i, text.len - i, &code);
         if (len == 1)
             append_ascii(out, text.data[i]);
+        else if (len > 1 && sonde_utf8_is_control(code)) /* they are all below U+10000 */
+            sonde_buf_printf(out, "\\u%04x", (unsigned)code);
         else if (len > 1)
             sonde_buf_append(out, text.data + i, len);
         else

@@ -54,6 +54,16 @@ bool sonde_utf8_is_clean(const char *text, size_t len) {
     return true;
 }
 
+bool sonde_utf8_has_control(const char *text, size_t len) {
+    uint32_t code;
+    for (size_t i = 0, step; i < len; i += step ? step : 1) {
+        step = sonde_utf8_next(text + i, len - i, &code);
+        if (step && sonde_utf8_is_control(code))
+            return true;
+    }
+    return false;
+}
+
 void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len) {
     uint32_t code;
     for (size_t i = 0; i < len;) {
@@ -68,8 +78,7 @@ void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len) {
     }
 }
 
-/* Length of the first character; 0 when it is not to be printed. */
-static size_t printable(const char *text, size_t len) {
+size_t sonde_utf8_printable(const char *text, size_t len) {
     uint32_t code;
     size_t step = sonde_utf8_next(text, len, &code);
     return step && !sonde_utf8_is_control(code) ? step : 0;
@@ -77,7 +86,7 @@ static size_t printable(const char *text, size_t len) {
 
 void sonde_utf8_escape(struct sonde_buf *out, const char *text, size_t len) {
     for (size_t i = 0; i < len;) {
-        size_t step = printable(text + i, len - i);
+        size_t step = sonde_utf8_printable(text + i, len - i);
         if (step)
             sonde_buf_append(out, text + i, step);
         else
@@ -89,9 +98,21 @@ void sonde_utf8_escape(struct sonde_buf *out, const char *text, size_t len) {
 void sonde_utf8_replace(char *text, char other) {
     size_t len = strlen(text);
     for (size_t i = 0; i < len;) {
-        size_t step = printable(text + i, len - i);
+        size_t step = sonde_utf8_printable(text + i, len - i);
         if (!step)
             text[i] = other;
+        i += step ? step : 1;
+    }
+}
+
+void sonde_utf8_put(struct sonde_buf *out, const char *text, char other) {
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len;) {
+        size_t step = sonde_utf8_printable(text + i, len - i);
+        if (step)
+            sonde_buf_append(out, text + i, step);
+        else
+            sonde_buf_putc(out, other);
         i += step ? step : 1;
     }
 }

@@ -21,6 +21,11 @@ bool sonde_utf8_is_control(uint32_t code);
 /* Whether the text is valid and has no such characters, so that sonde_utf8_clean would copy it
  * unchanged. */
 bool sonde_utf8_is_clean(const char *text, size_t len);
+/* Whether the text has such characters. Invalid bytes are not. */
+bool sonde_utf8_has_control(const char *text, size_t len);
+/* Returns the length of the first character, or 0 if it is invalid or such a character. len must be
+ * at least 1. */
+size_t sonde_utf8_printable(const char *text, size_t len);
 /* Appends the text with each invalid byte as \xNN and each control character as a space. */
 void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len);
 /* Appends the text for a terminal or a log, with each byte of such a character and each invalid
@@ -28,5 +33,7 @@ void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len);
 void sonde_utf8_escape(struct sonde_buf *out, const char *text, size_t len);
 /* Replaces each byte of such a character and each invalid byte in a string with `other`. */
 void sonde_utf8_replace(char *text, char other);
+/* Appends a string with the same replacements. */
+void sonde_utf8_put(struct sonde_buf *out, const char *text, char other);
 
 #endif

@@ -37,9 +37,8 @@ int cli_usage(const struct verb *verb, const char *format, ...) {
 static void put(FILE *out, const char *text, size_t most) {
     size_t len = strnlen(text, most);
     for (size_t i = 0; i < len;) {
-        uint32_t code;
-        size_t step = sonde_utf8_next(text + i, len - i, &code);
-        if (step && !sonde_utf8_is_control(code))
+        size_t step = sonde_utf8_printable(text + i, len - i);
+        if (step)
             fwrite(text + i, 1, step, out);
         else
             fputc('?', out);

@@ -2,6 +2,7 @@
 #include "clients/cli/services.h"
 
 #include "api/text/nearest.h"
+#include "api/text/utf8.h"
 #include "clients/c/client.h"
 #include "clients/cli/cli.h"
 #include "clients/cli/run/rundir.h"
@@ -204,9 +205,7 @@ static void add_name(struct found_service *service, const Sonde__V1__Target *tar
         snprintf(service->names + len, room, "%s", rest);
         return;
     }
-    for (char *at = name; *at; at++) /* the name's owner must not control this terminal */
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
+    sonde_utf8_replace(name, '?'); /* its owner must not control this terminal */
     snprintf(service->names + len, room, "%s", name);
 }
 

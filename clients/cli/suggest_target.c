@@ -2,6 +2,7 @@
 #include "clients/cli/suggest_target.h"
 
 #include "api/text/nearest.h"
+#include "api/text/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +12,7 @@
 
 /* A process chooses its name, which must not control the terminal. */
 static bool is_printable(const char *name) {
-    if (!name[0])
-        return false;
-    for (; *name; name++)
-        if ((unsigned char)*name < ' ' || *name == 127)
-            return false;
-    return true;
+    return name[0] && sonde_utf8_is_clean(name, strlen(name));
 }
 
 /* `list` may be NULL. */

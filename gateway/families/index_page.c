@@ -5,6 +5,7 @@
 #include "gateway/request/query.h"
 
 #include "api/settings/options.h"
+#include "api/text/utf8.h"
 
 #include <string.h>
 
@@ -36,12 +37,15 @@ static size_t chapter_of(const struct route *route) {
 }
 
 static void append_html(struct sonde_buf *out, const char *text) {
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (strchr("<>&\"'", byte))
-            sonde_buf_printf(out, "&#%d;", byte);
+    for (size_t len = strlen(text), step; len; text += step, len -= step) {
+        step = sonde_utf8_printable(text, len);
+        if (strchr("<>&\"'", *text))
+            sonde_buf_printf(out, "&#%d;", *text);
+        else if (step)
+            sonde_buf_append(out, text, step);
         else
-            sonde_buf_putc(out, byte < ' ' || byte == 0x7f ? '?' : (char)byte);
+            sonde_buf_putc(out, '?');
+        step += !step;
     }
 }
 
@@ -53,12 +57,10 @@ static void append_plain(struct sonde_buf *out, const char *text) {
 /* Appends a text of the service; it may contain a target's name. */
 static void append_sentence(const struct index_page *page, const char *text,
                             struct sonde_buf *out) {
-    if (page->html) {
+    if (page->html)
         append_html(out, text);
-        return;
-    }
-    for (; *text; text++)
-        sonde_buf_putc(out, *text < ' ' || *text == 0x7f ? '?' : *text);
+    else
+        sonde_utf8_put(out, text, '?');
 }
 
 /* ---- The parts ---- */

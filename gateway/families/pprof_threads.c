@@ -10,6 +10,8 @@
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
 
+#include "api/text/utf8.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -34,17 +36,12 @@ static void on_text(struct relay *relay, const ProtobufCMessage *message) {
 
 /* ---- debug=1 ---- */
 
-/* Names are the target's: control characters would end a line. */
-static void append_name(struct sonde_buf *out, const char *name) {
-    for (; *name; name++)
-        sonde_buf_putc(out, (unsigned char)*name < ' ' || *name == 0x7f ? '?' : *name);
-}
-
 static void append_frame(struct sonde_buf *out, const Sonde__V1__SymbolFrameOfThread *frame) {
     sonde_buf_printf(out, "#\t0x%" PRIx64 "\t", frame->address);
-    append_name(out, frame->name[0] ? frame->name : "??");
+    /* Names are the target's: control characters would end a line. */
+    sonde_utf8_put(out, frame->name[0] ? frame->name : "??", '?');
     sonde_buf_putc(out, '\t');
-    append_name(out, frame->file[0] ? frame->file : frame->module);
+    sonde_utf8_put(out, frame->file[0] ? frame->file : frame->module, '?');
     if (frame->line)
         sonde_buf_printf(out, ":%" PRIu32, frame->line);
     sonde_buf_putc(out, '\n');
@@ -80,7 +77,7 @@ static void on_stacks(struct relay *relay, const ProtobufCMessage *message) {
         append_stack(&text, count_threads(backtraces, i), backtraces->stacks[i]);
     if (backtraces->note[0]) {
         sonde_buf_puts(&text, "# ");
-        append_name(&text, backtraces->note);
+        sonde_utf8_put(&text, backtraces->note, '?');
         sonde_buf_putc(&text, '\n');
     }
     reply_bytes(relay_take_request(relay), REPLY_TEXT, sonde_buf_slice(&text));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/request/symbol_body.h"
 
+#include "api/text/utf8.h"
+
 #include <string.h>
 
 #define MAX_DIGITS 16
@@ -54,10 +56,10 @@ bool symbol_body_next(struct sonde_slice *body, uint64_t *address) {
 
 /* Number of bytes that can be copied: up to a control character or the second '-' of "--". */
 static size_t plain_len(const char *name) {
-    size_t len = 0;
-    while ((unsigned char)name[len] >= ' ' && name[len] != 0x7f &&
+    size_t len = 0, whole = strlen(name), step;
+    while (len < whole && (step = sonde_utf8_printable(name + len, whole - len)) &&
            !(len > 0 && name[len] == '-' && name[len - 1] == '-'))
-        len++;
+        len += step;
     return len;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/programs/heap_from_start.h"
 
+#include "api/text/utf8.h"
 #include "service/engine/heap/heap.h"
 
 #include <stdio.h>
@@ -22,10 +23,8 @@ struct attempt {
 static void print_outcome(const char *name, pid_t pid, sonde_err err,
                           const struct sonde_diag *diag) {
     char line[512], shown[64];
-    size_t len = 0;
-    for (; name[len] && len < sizeof shown - 1; len++)
-        shown[len] = (unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
-    shown[len] = 0;
+    snprintf(shown, sizeof shown, "%s", name);
+    sonde_utf8_replace(shown, '?');
     snprintf(line, sizeof line, "cannot switch on heap profiling of %s, pid %d: %.380s", shown,
              (int)pid, sonde_diag_text(diag, err));
     start.log(line);

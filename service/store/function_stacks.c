@@ -37,8 +37,8 @@ static sonde_err fetch_service(struct search *search, const char *name, const ui
     uint32_t number;
     sonde_err err = store_stop_check(search->query->stop, search->diag);
     if (!err && count)
-        err = search->store->ops->stacks(search->store, name, ids, count, &search->arena, &stacks,
-                                         &found, search->diag);
+        err = search->store->ops->stacks(search->store, name, ids, count, search->query->stop,
+                                         &search->arena, &stacks, &found, search->diag);
     for (size_t i = 0; i < found && !err; i++) {
         search->found[search->found_count++] = &stacks[i];
         for (uint32_t k = 0; k < stacks[i].frame_count && !err; k++)
@@ -77,7 +77,8 @@ static sonde_err match_frames(struct search *search) {
                                      : SONDE_OUT_OF_MEMORY;
     if (!err && search->frames.count)
         err = search->store->ops->frames(search->store, search->frames.ids, search->frames.count,
-                                         &search->arena, &frames, &found, search->diag);
+                                         search->query->stop, &search->arena, &frames, &found,
+                                         search->diag);
     for (size_t i = 0; i < found && !err; i++) {
         uint32_t number = id_set_find(&search->frames, 0, frames[i].id);
         if (number != HASH_INDEX_NONE)

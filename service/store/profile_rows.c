@@ -64,8 +64,9 @@ static sonde_err fetch_service(struct rows *rows, uint32_t service, const uint64
         return SONDE_OK;
     sonde_err err = store_stop_check(rows->query->stop, rows->diag);
     if (!err)
-        err = rows->store->ops->stacks(rows->store, rows->merge->services[service], ids, count,
-                                       &rows->arena, &stacks, &found, rows->diag);
+        err =
+            rows->store->ops->stacks(rows->store, rows->merge->services[service], ids, count,
+                                     rows->query->stop, &rows->arena, &stacks, &found, rows->diag);
     for (size_t i = 0; i < found && !err; i++) {
         uint32_t number = id_set_find(&rows->stack_ids, service, stacks[i].id);
         if (number != HASH_INDEX_NONE)
@@ -120,8 +121,9 @@ static sonde_err fetch_frames(struct rows *rows) {
     if (!err)
         err = store_stop_check(rows->query->stop, rows->diag);
     if (!err && rows->frame_ids.count > 0)
-        err = rows->store->ops->frames(rows->store, rows->frame_ids.ids, rows->frame_ids.count,
-                                       &rows->arena, &frames, &found, rows->diag);
+        err =
+            rows->store->ops->frames(rows->store, rows->frame_ids.ids, rows->frame_ids.count,
+                                     rows->query->stop, &rows->arena, &frames, &found, rows->diag);
     for (size_t i = 0; i < found && !err; i++) {
         uint32_t number = id_set_find(&rows->frame_ids, 0, frames[i].id);
         if (number != HASH_INDEX_NONE)

@@ -217,8 +217,9 @@ struct store_info {
 /* Who of a group is alive: fleet controllers that share hosts. A lease only says who talks to whom;
  * that two hold the same for a moment does no harm. */
 struct store_lease_request {
-    const char *group, *holder; /* letters, digits and _.- */
-    uint32_t duration_s;        /* from now; 0 = the holder gives it up */
+    const char *group, *holder;    /* letters, digits and _.- */
+    uint32_t duration_s;           /* from now; 0 = the holder gives it up */
+    const struct store_stop *stop; /* NULL = run to the end */
 };
 struct store_lease {
     const char *holder;
@@ -232,12 +233,14 @@ struct store_ops {
                      struct sonde_diag *);
     sonde_err (*merge)(struct store *, const struct store_query *, struct sonde_arena *,
                        struct store_merge *, struct sonde_diag *);
-    /* The stacks with these ids, in any order; unknown ones are left out. */
+    /* The stacks with these ids, in any order; unknown ones are left out. stop may be NULL, here
+     * and below. */
     sonde_err (*stacks)(struct store *, const char *service, const uint64_t *ids, size_t count,
-                        struct sonde_arena *, struct store_stack **, size_t *found,
-                        struct sonde_diag *);
-    sonde_err (*frames)(struct store *, const uint64_t *ids, size_t count, struct sonde_arena *,
-                        struct store_frame **, size_t *found, struct sonde_diag *);
+                        const struct store_stop *stop, struct sonde_arena *, struct store_stack **,
+                        size_t *found, struct sonde_diag *);
+    sonde_err (*frames)(struct store *, const uint64_t *ids, size_t count,
+                        const struct store_stop *stop, struct sonde_arena *, struct store_frame **,
+                        size_t *found, struct sonde_diag *);
     /* Frames that have no names, newest first: for naming them later. */
     sonde_err (*unnamed)(struct store *, size_t limit, struct sonde_arena *, struct store_frame **,
                          size_t *found, struct sonde_diag *);
@@ -257,7 +260,8 @@ struct store_ops {
      * SONDE_TOO_MANY_CAPTURES: the group is full. */
     sonde_err (*lease)(struct store *, const struct store_lease_request *, struct sonde_arena *,
                        struct store_lease **, size_t *count, struct sonde_diag *);
-    sonde_err (*info)(struct store *, struct store_info *, struct sonde_diag *);
+    sonde_err (*info)(struct store *, const struct store_stop *stop, struct store_info *,
+                      struct sonde_diag *);
     /* Deletes what is too old or too much, and rebuilds rollups of finished hours. Called now and
      * then by the owner's thread. now_unix_s is a parameter for the tests. */
     sonde_err (*maintain)(struct store *, int64_t now_unix_s, struct sonde_diag *);
@@ -272,6 +276,10 @@ struct store {
 struct store_limits {
     uint32_t keep_s;
     uint64_t max_bytes;
+    /* Once it is stopped, calls that wait for another machine end within about a second, opening
+     * the store included, and send nothing more: SONDE_UNAVAILABLE. It must outlive the store;
+     * NULL = never. An engine on this machine's disk ignores it. */
+    const struct store_stop *end;
 };
 
 /* Checks the batch, then writes it. The other operations are called through `ops`. */

@@ -19,6 +19,8 @@ DOORS = [
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),
     (re.compile(r"\bmallctl\w*\("), ("service/guest/heap", "tests/")),
+    # The test for control characters; a list of plain ASCII, which ends with a comparison to 0x7f, is something else.
+    (re.compile(r"^(?!.*>=? ?(0x7[ef]|'~')).*(< ?(' '|0x20\b)|[!=]= ?0x7f\b)"), ("api/text/utf8", "api/json/json.c", "tests/")),
     (re.compile(r'#include "service/'), ("service/", "tests/")),
     (re.compile(r'#include "gateway/'), ("gateway/", "tests/")),
     (re.compile(r'#include "clients/'), ("clients/", "gateway/", "tests/")),

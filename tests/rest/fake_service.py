@@ -308,7 +308,7 @@ class Service:
                            captures_total=self.total, host=self.token or "", cpu_ns=1_500_000_000,
                            drops_total=[self.m.Drop(cause="ring_full", count=3)], open_fds=30, max_fds=1024,
                            resident_bytes=1 << 20, virtual_bytes=1 << 30, start_unix_ns=1_700_000_000_000_000_000,
-                           function_times=[self.m.FunctionTime(target="redis", function='a"(b\\c)', cpu_ns=2_500_000_000)],
+                           function_times=[self.m.FunctionTime(target="redis", function='a"(b\\c)\u009b', cpu_ns=2_500_000_000)],
                            exports=[self.m.Export(destination="otlp", sent=7, retries=2, queue_bytes=4096, trouble="HTTP status 503",
                                                   lost=[self.m.Drop(cause="queue_full", count=1)])])
 
@@ -430,7 +430,7 @@ class Service:
             listed = [busy, *listed, *self.unattached, init]
         response = self.m.ListTargetsResponse(targets=listed)
         for target in response.targets:
-            known = {"redis": "redis <is> stripped", "init": "node: JavaScript functions have no names"}
+            known = {"redis": "redis <is> stripped\u009b\u202e", "init": "node: JavaScript functions have no names"}
             target.advice = known.get(target.name, "") if request.include_advice else ""
         return response
 

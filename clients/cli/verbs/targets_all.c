@@ -2,6 +2,7 @@
 #include "clients/cli/verbs/targets_all.h"
 
 #include "api/bytes.h"
+#include "api/text/utf8.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,11 +27,17 @@ static size_t terminal_width(void) {
     return is_known && size.ws_col > 20 ? size.ws_col : 0;
 }
 
-/* Writes a name from outside without control characters, which could change the terminal's state.
- */
+/* Writes a name from outside without control characters, which could change the terminal's state,
+ * and without an incomplete character at its end. */
 static void put_text(struct sonde_buf *line, const char *text, size_t most) {
-    for (size_t i = 0; text[i] && i < most; i++)
-        sonde_buf_putc(line, (unsigned char)text[i] < ' ' || text[i] == 127 ? '?' : text[i]);
+    for (size_t len = strnlen(text, most), step; len; text += step, len -= step) {
+        step = sonde_utf8_printable(text, len);
+        if (step)
+            sonde_buf_append(line, text, step);
+        else
+            sonde_buf_putc(line, '?');
+        step += !step;
+    }
 }
 
 static void user_of(const Sonde__V1__Target *target, char user[MAX_USER + 1]) {

@@ -2,6 +2,7 @@
 #include "clients/collect/controller/controller_state.h"
 
 #include "api/json/json.h"
+#include "api/text/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -167,8 +168,7 @@ void controller_hosts_json(struct controller *controller, const char *name, stru
 
 /* Names and what hosts say have no line breaks when they are printed. */
 static void put_plain(struct sonde_buf *out, const char *text) {
-    for (; *text; text++)
-        sonde_buf_putc(out, (unsigned char)*text < ' ' || *text == 0x7f ? '?' : *text);
+    sonde_utf8_put(out, text, '?');
 }
 
 static void put_line(struct sonde_buf *out, const struct host *host) {

@@ -4,6 +4,8 @@
  * The graph has the functions with the largest totals, and omits the calls to and from others. */
 #include "gateway/families/grafana/dot.h"
 
+#include "api/text/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,10 +94,15 @@ static int by_ends(const void *left, const void *right) {
 }
 
 static void append_label(struct sonde_buf *out, const char *name) {
-    for (; *name; name++) {
+    for (size_t len = strlen(name), step; len; name += step, len -= step) {
+        step = sonde_utf8_printable(name, len);
         if (*name == '"' || *name == '\\')
             sonde_buf_putc(out, '\\');
-        sonde_buf_putc(out, (unsigned char)*name < ' ' ? ' ' : *name);
+        if (step)
+            sonde_buf_append(out, name, step);
+        else
+            sonde_buf_putc(out, ' ');
+        step += !step;
     }
 }
 

@@ -10,6 +10,7 @@
 
 #include "api/os/process_usage.h"
 #include "api/settings/options.h"
+#include "api/text/utf8.h"
 #include "proto/sonde/v1/history.pb-c.h"
 
 #include <inttypes.h>
@@ -40,13 +41,17 @@ static void append_number(struct sonde_buf *out, const char *name, const char *t
 /* Escapes the value: a target chooses its own name. */
 static void append_label(struct sonde_buf *out, const char *name, const char *value) {
     sonde_buf_printf(out, "%s=\"", name);
-    for (; *value; value++) {
+    for (size_t len = strlen(value), step; len; value += step, len -= step) {
+        step = sonde_utf8_printable(value, len);
         if (*value == '"' || *value == '\\')
             sonde_buf_printf(out, "\\%c", *value);
         else if (*value == '\n')
             sonde_buf_puts(out, "\\n");
+        else if (step)
+            sonde_buf_append(out, value, step);
         else
-            sonde_buf_putc(out, (unsigned char)*value < ' ' || *value == 0x7f ? '?' : *value);
+            sonde_buf_putc(out, '?');
+        step += !step;
     }
     sonde_buf_putc(out, '"');
 }

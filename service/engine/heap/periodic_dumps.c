@@ -6,6 +6,8 @@
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/heap/saved_state.h"
 
+#include "api/text/utf8.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -44,9 +46,7 @@ static void write_state(const struct heap *heap, FILE *file) {
     };
     memcpy(memory.owner, state->owner, sizeof memory.owner);
     snprintf(memory.name, sizeof memory.name, "%s", heap->target->info.name);
-    for (char *at = memory.name; *at; at++)
-        *at = (unsigned char)*at < ' ' ? '?'
-                                       : *at; /* a newline would end the line in the state file */
+    sonde_utf8_replace(memory.name, '?'); /* a newline would end the line in the state file */
     heap_saved_state_write(&memory, &heap->dumps, file);
 }
 

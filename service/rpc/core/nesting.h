@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How deep a message's submessages are nested. protobuf-c decodes by recursion and has no limit, so
- * a message of 90 KB can exhaust the stack. Thread safety: any thread. */
+ * a message of 90 KB can exhaust the stack. Thread safety: any thread.
+ *
+ * Requests of OTLP contain values that contain values. No other message contains itself, so
+ * clients, the registration, sonde-collect's server and the gateway decode without this
+ * (tests/unit/rpc/nesting_test.c). */
 #ifndef SONDE_SERVICE_RPC_CORE_NESTING_H
 #define SONDE_SERVICE_RPC_CORE_NESTING_H
 

@@ -8,9 +8,11 @@
 #include "service/rpc/captures/saved_captures.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/history/history.h"
+#include "service/store/store.h"
 
 #include <grpc/support/log.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +124,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->client_names = options->client_names;
     server->client_name_count = options->client_name_count;
     server->redact_command_line = options->redact_command_line;
+    server->history_end = options->history_end;
     server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
     server->log = options->log;
     server->log_switch = options->log_switch;
@@ -168,9 +171,15 @@ static void on_down(struct loop_tag *tag, bool ok) {
     close_when_empty(server);
 }
 
-static void on_grace_over(struct loop_timer *timer) {
-    struct rpc_server *server = container_of(timer, struct rpc_server, grace_timer);
+/* A call ends when its work on the store does. */
+static void cancel_calls(struct rpc_server *server) {
+    if (server->history_end)
+        atomic_store(&server->history_end->is_stopped, true);
     grpc_server_cancel_all_calls(server->core);
+}
+
+static void on_grace_over(struct loop_timer *timer) {
+    cancel_calls(container_of(timer, struct rpc_server, grace_timer));
 }
 
 static void begin_shutdown(struct rpc_server *server) {
@@ -189,7 +198,7 @@ static void on_stop(struct loop_message *message) {
     }
     server->grace_timer.run = on_grace_over;
     if (server->grace_ms == 0)
-        grpc_server_cancel_all_calls(server->core);
+        cancel_calls(server);
     else
         loop_timer_set(server->loop, &server->grace_timer, server->grace_ms);
 }

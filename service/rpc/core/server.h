@@ -82,6 +82,8 @@ struct rpc_server_options {
     /* What the History service reads and writes; NULL = its methods answer SONDE_NOT_AVAILABLE. It
      * must outlive the server. */
     struct store *history;
+    /* Stopped when running calls are cancelled; the store's `end` (store.h), or NULL. */
+    struct store_stop *history_end;
     const struct history_namer *namer; /* history/names.h; NULL = the engine */
     rpc_recorder_info *recorder_info;  /* any thread; NULL = nothing is recorded here */
     void *recorder_context;

@@ -40,7 +40,8 @@ struct rpc_server {
     size_t request_count;
     struct rpc_call *calls;
     uint32_t call_count, streams_running, heap_deltas;
-    char *spool_dir; /* for large results; NULL = none */
+    struct store_stop *history_end; /* NULL = none */
+    char *spool_dir;                /* for large results; NULL = none */
     pthread_t thread;
     bool thread_runs;
     bool stopping, core_is_down, loop_is_closed;

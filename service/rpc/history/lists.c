@@ -150,7 +150,7 @@ static sonde_err run_info(struct history_query *query, struct sonde_diag *diag) 
     struct store *store = query->history->store;
     struct store_info from = {.engine = ""};
     Sonde__V1__HistoryInfo info = SONDE__V1__HISTORY_INFO__INIT;
-    sonde_err err = store->ops->info(store, &from, diag);
+    sonde_err err = store->ops->info(store, &query->stop, &from, diag);
     if (err)
         return err;
     info.engine = (char *)from.engine;

@@ -26,7 +26,7 @@ static sonde_err find_begin(struct history_query *query, struct store_query *ran
     struct store_info info = {.engine = ""};
     if (range->from_unix_s > 0)
         return SONDE_OK;
-    sonde_err err = store->ops->info(store, &info, diag);
+    sonde_err err = store->ops->info(store, &query->stop, &info, diag);
     range->from_unix_s = info.first_unix_s;
     return err;
 }

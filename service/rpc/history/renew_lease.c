@@ -45,8 +45,8 @@ static sonde_err answer(struct history_query *query, const struct store_lease *l
 static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
     const Sonde__V1__RenewLeaseRequest *request = (const void *)query->request;
     struct store *store = query->history->store;
-    const struct store_lease_request wanted = {request->group, request->holder,
-                                               request->duration_s};
+    const struct store_lease_request wanted = {request->group, request->holder, request->duration_s,
+                                               &query->stop};
     struct store_lease *live = NULL;
     size_t count = 0;
     sonde_err err = check(request, diag);

@@ -123,8 +123,8 @@ static sonde_err ask(struct writing *writing, const struct store_window *window,
     size_t count = 0, found_count = 0;
     sonde_err err = collect(writing, window, ids, &count);
     if (!err && count)
-        err = store->ops->stacks(store, window->service, ids, count, &writing->arena, &found,
-                                 &found_count, &writing->diag);
+        err = store->ops->stacks(store, window->service, ids, count, &writing->stop,
+                                 &writing->arena, &found, &found_count, &writing->diag);
     if (!err)
         err = learn(writing, found, found_count);
     if (!err)
@@ -171,6 +171,9 @@ static sonde_err store_message(struct writing *writing) {
         err = store_put(writing->history->store, &delivery.batch, &result, &writing->diag);
     if (!err)
         err = find_unknown(writing, &delivery.batch);
+    if (err == SONDE_DEADLINE_EXCEEDED || err == SONDE_CANCELLED)
+        err = sonde_fail(&writing->diag, SONDE_UNAVAILABLE,
+                         "the store was too slow; send the windows again");
     writing->response.stored = result.stored;
     writing->response.duplicates = result.duplicates;
     writing->response.rejected = result.rejected + delivery.rejected;

@@ -38,8 +38,8 @@ static sonde_err add_server(struct fleet *fleet, const char *url, struct sonde_d
     if (i == HTTP_MAX_SERVERS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "ClickHouse: at most %d URLs",
                           HTTP_MAX_SERVERS);
-    sonde_err err =
-        http_server_create(url, i ? NULL : &fleet->settings, &fleet->servers[i].http, diag);
+    sonde_err err = http_server_create(url, i ? NULL : &fleet->settings, &fleet->shared,
+                                       &fleet->servers[i].http, diag);
     fleet->server_count += !err;
     return err;
 }
@@ -75,6 +75,7 @@ sonde_err clickhouse_open(const char *url_list, const struct store_limits *limit
         return SONDE_OUT_OF_MEMORY;
     fleet->store.ops = &ops;
     fleet->limits = limits ? *limits : (struct store_limits){0};
+    fleet->shared.end = fleet->limits.end;
     lock_init(&fleet->put_lock, LOCK_STORE_PUT);
     lock_init(&fleet->lock, LOCK_STORE);
     fleet->cache = text_cache_create();

@@ -79,7 +79,7 @@ static sonde_err by_begin(struct fleet *fleet, const struct store_query *query,
     }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
@@ -99,7 +99,7 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
         merge->windows_expected += row_binary_u64(&rows);
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 

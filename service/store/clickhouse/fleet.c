@@ -63,14 +63,21 @@ static sonde_err run(struct fleet *fleet, size_t server, struct http_request *re
                                       : http_run(fleet->servers[server].http, request,
                                                  answer ? answer : &none, NULL, diag);
     sonde_buf_finish(&parameters);
-    sonde_buf_finish(&none);
+    fleet_answer_finish(fleet, &none);
     return err;
 }
 
-sonde_err fleet_run(struct fleet *fleet, size_t server, const char *sql, struct sonde_buf *answer,
+/* For a lease, SONDE_TOO_MANY_CAPTURES is something else. */
+sonde_err fleet_run(struct fleet *fleet, size_t server, const char *sql,
+                    const struct store_stop *stop, struct sonde_buf *answer,
                     struct sonde_diag *diag) {
-    struct http_request request = {.sql = sql, .timeout_ms = ADMIN_TIMEOUT_MS};
-    return run(fleet, server, &request, false, answer, diag);
+    struct http_request request = {.sql = sql, .timeout_ms = ADMIN_TIMEOUT_MS, .stop = stop};
+    sonde_err err = run(fleet, server, &request, false, answer, diag);
+    return err == SONDE_TOO_MANY_CAPTURES ? SONDE_UNAVAILABLE : err;
+}
+
+void fleet_answer_finish(struct fleet *fleet, struct sonde_buf *answer) {
+    http_answer_finish(&fleet->shared, answer);
 }
 
 /* From the server that answered last to all others. The server's own refusal ends the search. */

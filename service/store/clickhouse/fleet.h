@@ -32,6 +32,7 @@ struct text_cache;
 struct fleet {
     struct store store; /* first */
     struct store_limits limits;
+    struct http_shared shared;
     struct http_settings settings;
     struct fleet_server servers[HTTP_MAX_SERVERS];
     size_t server_count;
@@ -69,9 +70,12 @@ SONDE_MUST_USE sonde_err fleet_query_ids(struct fleet *fleet, const struct sonde
                                          const uint64_t *ids, size_t count,
                                          const struct store_stop *stop, struct sonde_buf *answer,
                                          struct sonde_diag *diag);
-/* Runs a statement on one server. answer may be NULL. */
+/* Runs a statement on one server. stop and answer may be NULL. */
 SONDE_MUST_USE sonde_err fleet_run(struct fleet *fleet, size_t server, const char *sql,
-                                   struct sonde_buf *answer, struct sonde_diag *diag);
+                                   const struct store_stop *stop, struct sonde_buf *answer,
+                                   struct sonde_diag *diag);
+/* Frees an answer, which counts until then (HTTP_MAX_ANSWERS). */
+void fleet_answer_finish(struct fleet *fleet, struct sonde_buf *answer);
 /* The shard of a host, and of an id. */
 uint32_t fleet_shard_of_text(const struct fleet *fleet, const char *host);
 uint32_t fleet_shard_of_id(const struct fleet *fleet, uint64_t id);
@@ -104,11 +108,11 @@ SONDE_MUST_USE sonde_err fleet_put_texts(struct fleet *fleet, const struct store
                                          struct store_put_result *result, struct sonde_diag *diag);
 /* texts.c */
 sonde_err fleet_stacks(struct store *store, const char *service, const uint64_t *ids, size_t count,
-                       struct sonde_arena *arena, struct store_stack **stacks, size_t *found,
-                       struct sonde_diag *diag);
+                       const struct store_stop *stop, struct sonde_arena *arena,
+                       struct store_stack **stacks, size_t *found, struct sonde_diag *diag);
 sonde_err fleet_frames(struct store *store, const uint64_t *ids, size_t count,
-                       struct sonde_arena *arena, struct store_frame **frames, size_t *found,
-                       struct sonde_diag *diag);
+                       const struct store_stop *stop, struct sonde_arena *arena,
+                       struct store_frame **frames, size_t *found, struct sonde_diag *diag);
 sonde_err fleet_unnamed(struct store *store, size_t limit, struct sonde_arena *arena,
                         struct store_frame **frames, size_t *found, struct sonde_diag *diag);
 /* merge.c */
@@ -133,9 +137,11 @@ sonde_err fleet_labels(struct store *store, const struct store_query *query, con
 sonde_err fleet_lease(struct store *store, const struct store_lease_request *wanted,
                       struct sonde_arena *arena, struct store_lease **live, size_t *count,
                       struct sonde_diag *diag);
-sonde_err fleet_info(struct store *store, struct store_info *info, struct sonde_diag *diag);
+sonde_err fleet_info(struct store *store, const struct store_stop *stop, struct store_info *info,
+                     struct sonde_diag *diag);
 /* Bytes of one replica of each shard. */
-SONDE_MUST_USE sonde_err fleet_size(struct fleet *fleet, uint64_t *bytes, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err fleet_size(struct fleet *fleet, const struct store_stop *stop,
+                                    uint64_t *bytes, struct sonde_diag *diag);
 /* maintain.c */
 sonde_err fleet_maintain(struct store *store, int64_t now_unix_s, struct sonde_diag *diag);
 

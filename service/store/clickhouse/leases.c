@@ -15,28 +15,29 @@
 #define SHARD 0
 
 /* Does not wait for inserts, and so does not change which replica they use. */
-static sonde_err run(struct fleet *fleet, struct sonde_buf *sql, struct sonde_buf *answer,
-                     struct sonde_diag *diag) {
+static sonde_err run(struct fleet *fleet, struct sonde_buf *sql, const struct store_stop *stop,
+                     struct sonde_buf *answer, struct sonde_diag *diag) {
     sonde_err err = SONDE_UNAVAILABLE;
     if (sql->failed)
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < fleet->server_count && err == SONDE_UNAVAILABLE; i++)
         if (fleet->servers[i].shard == SHARD)
-            err = fleet_run(fleet, i, sql->data, answer, diag);
+            err = fleet_run(fleet, i, sql->data, stop, answer, diag);
     return err;
 }
 
-static sonde_err list(struct fleet *fleet, const char *group, struct sonde_arena *arena,
-                      struct store_lease **live, size_t *count, struct sonde_diag *diag) {
+static sonde_err list(struct fleet *fleet, const struct store_lease_request *wanted,
+                      struct sonde_arena *arena, struct store_lease **live, size_t *count,
+                      struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
     sonde_buf_printf(&sql,
                      "SELECT holder, toInt64(max(renewed)) + argMax(duration_s, renewed) - "
                      "toInt64(now()) AS left_s FROM leases%s WHERE lease_group = ",
                      fleet_local(fleet));
-    sql_text(&sql, sonde_slice_of(group));
+    sql_text(&sql, sonde_slice_of(wanted->group));
     sonde_buf_puts(&sql, " GROUP BY holder HAVING left_s > 0 AND argMax(duration_s, renewed) > 0 "
                          "ORDER BY holder LIMIT 1000 FORMAT RowBinary");
-    sonde_err err = run(fleet, &sql, &answer, diag);
+    sonde_err err = run(fleet, &sql, wanted->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     struct sonde_buf found = {0};
     while (!err && row_binary_more(&rows)) {
@@ -51,7 +52,7 @@ static sonde_err list(struct fleet *fleet, const char *group, struct sonde_arena
         err = SONDE_OUT_OF_MEMORY;
     sonde_buf_finish(&found);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
@@ -66,7 +67,7 @@ static sonde_err renew(struct fleet *fleet, const struct store_lease_request *wa
     sql_text(&sql, sonde_slice_of(wanted->holder));
     sonde_buf_printf(&sql, ", toUInt32(now()) + %u, toUInt32(%u)", wanted->duration_s ? 0 : 1,
                      wanted->duration_s);
-    sonde_err err = run(fleet, &sql, NULL, diag);
+    sonde_err err = run(fleet, &sql, wanted->stop, NULL, diag);
     sonde_buf_finish(&sql);
     return err;
 }
@@ -82,11 +83,11 @@ sonde_err fleet_lease(struct store *store, const struct store_lease_request *wan
                       struct sonde_arena *arena, struct store_lease **live, size_t *count,
                       struct sonde_diag *diag) {
     struct fleet *fleet = (struct fleet *)store;
-    sonde_err err = list(fleet, wanted->group, arena, live, count, diag);
+    sonde_err err = list(fleet, wanted, arena, live, count, diag);
     if (!err && wanted->duration_s && *count >= STORE_MAX_HOLDERS &&
         !is_among(*live, *count, wanted->holder))
         return store_lease_refuse(wanted, diag);
     if (!err)
         err = renew(fleet, wanted, diag);
-    return err ? err : list(fleet, wanted->group, arena, live, count, diag);
+    return err ? err : list(fleet, wanted, arena, live, count, diag);
 }

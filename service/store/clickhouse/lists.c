@@ -59,7 +59,7 @@ sonde_err fleet_services(struct store *store, const struct store_query *query,
     if (!err && (!*services || list.failed))
         err = SONDE_OUT_OF_MEMORY;
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish((struct fleet *)store, &answer);
     sonde_buf_finish(&list);
     return err;
 }
@@ -108,17 +108,17 @@ sonde_err fleet_labels(struct store *store, const struct store_query *query, con
     *is_cut = !err && row_binary_more(&rows);
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish((struct fleet *)store, &answer);
     return err;
 }
 
-static sonde_err read_samples(struct fleet *fleet, struct store_info *info,
-                              struct sonde_diag *diag) {
+static sonde_err read_samples(struct fleet *fleet, const struct store_stop *stop,
+                              struct store_info *info, struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
     sonde_buf_puts(&sql,
                    "SELECT toInt64(min(toUInt32(ts))), toInt64(max(toUInt32(ts) + window_s)), "
                    "count(), sum(samples), sum(dropped), uniqExact(host) FROM samples");
-    sonde_err err = fleet_query(fleet, &sql, NULL, &answer, diag);
+    sonde_err err = fleet_query(fleet, &sql, stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     if (!err && row_binary_more(&rows)) {
         info->first_unix_s = row_binary_i64(&rows);
@@ -130,26 +130,29 @@ static sonde_err read_samples(struct fleet *fleet, struct store_info *info,
     }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
 /* One number from one server, or (FLEET_NO_SHARD) from whichever answers; added to *number. */
 static sonde_err add_number(struct fleet *fleet, size_t server, const struct sonde_buf *sql,
-                            uint64_t *number, struct sonde_diag *diag) {
+                            const struct store_stop *stop, uint64_t *number,
+                            struct sonde_diag *diag) {
     struct sonde_buf answer = {0};
-    sonde_err err = sql->failed                ? SONDE_OUT_OF_MEMORY
-                    : server == FLEET_NO_SHARD ? fleet_query(fleet, sql, NULL, &answer, diag)
-                                               : fleet_run(fleet, server, sql->data, &answer, diag);
+    sonde_err err = sql->failed ? SONDE_OUT_OF_MEMORY
+                    : server == FLEET_NO_SHARD
+                        ? fleet_query(fleet, sql, stop, &answer, diag)
+                        : fleet_run(fleet, server, sql->data, stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     if (!err)
         *number += row_binary_u64(&rows);
     err = err ? err : fleet_check(&rows, diag);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
-sonde_err fleet_size(struct fleet *fleet, uint64_t *bytes, struct sonde_diag *diag) {
+sonde_err fleet_size(struct fleet *fleet, const struct store_stop *stop, uint64_t *bytes,
+                     struct sonde_diag *diag) {
     struct sonde_buf sql = {0};
     sonde_err err = SONDE_OK;
     sonde_buf_puts(&sql,
@@ -158,12 +161,13 @@ sonde_err fleet_size(struct fleet *fleet, uint64_t *bytes, struct sonde_diag *di
     sonde_buf_puts(&sql, " FORMAT RowBinary");
     *bytes = 0;
     for (uint32_t shard = 0; shard < fleet->shard_count && !err; shard++)
-        err = add_number(fleet, fleet->shards[shard].server, &sql, bytes, diag);
+        err = add_number(fleet, fleet->shards[shard].server, &sql, stop, bytes, diag);
     sonde_buf_finish(&sql);
     return err;
 }
 
-sonde_err fleet_info(struct store *store, struct store_info *info, struct sonde_diag *diag) {
+sonde_err fleet_info(struct store *store, const struct store_stop *stop, struct store_info *info,
+                     struct sonde_diag *diag) {
     struct fleet *fleet = (struct fleet *)store;
     struct sonde_buf stacks = {0}, frames = {0};
     struct sonde_diag reason = {0};
@@ -173,13 +177,13 @@ sonde_err fleet_info(struct store *store, struct store_info *info, struct sonde_
     snprintf(info->place, sizeof info->place, "%s", fleet->place);
     sonde_buf_puts(&stacks, "SELECT count() FROM stacks");
     sonde_buf_puts(&frames, "SELECT count() FROM frames");
-    sonde_err err = read_samples(fleet, info, &reason);
+    sonde_err err = read_samples(fleet, stop, info, &reason);
     if (!err)
-        err = add_number(fleet, FLEET_NO_SHARD, &stacks, &info->stacks, &reason);
+        err = add_number(fleet, FLEET_NO_SHARD, &stacks, stop, &info->stacks, &reason);
     if (!err)
-        err = add_number(fleet, FLEET_NO_SHARD, &frames, &info->frames, &reason);
+        err = add_number(fleet, FLEET_NO_SHARD, &frames, stop, &info->frames, &reason);
     if (!err)
-        err = fleet_size(fleet, &info->size_bytes, &reason);
+        err = fleet_size(fleet, stop, &info->size_bytes, &reason);
     lock_take(&fleet->lock);
     snprintf(info->trouble, sizeof info->trouble, "%s",
              err ? sonde_diag_text(&reason, err) : fleet->trouble);

@@ -25,9 +25,9 @@
 /* Runs a statement on one shard; frees sql. answer may be NULL. */
 static sonde_err run(struct fleet *fleet, uint32_t shard, struct sonde_buf *sql,
                      struct sonde_buf *answer, struct sonde_diag *diag) {
-    sonde_err err = sql->failed
-                        ? SONDE_OUT_OF_MEMORY
-                        : fleet_run(fleet, fleet->shards[shard].server, sql->data, answer, diag);
+    sonde_err err =
+        sql->failed ? SONDE_OUT_OF_MEMORY
+                    : fleet_run(fleet, fleet->shards[shard].server, sql->data, NULL, answer, diag);
     sonde_buf_finish(sql);
     return err;
 }
@@ -93,7 +93,7 @@ static sonde_err list_partitions(struct fleet *fleet, struct partitions *to,
         while (!err && row_binary_more(&rows))
             read_partition(&rows, shard, to);
         err = err ? err : fleet_check(&rows, diag);
-        sonde_buf_finish(&answer);
+        fleet_answer_finish(fleet, &answer);
     }
     return !err && to->list.failed ? SONDE_OUT_OF_MEMORY : err;
 }
@@ -117,7 +117,7 @@ static sonde_err drop_until_small(struct fleet *fleet, const struct partitions *
     size_t count;
     struct partition *list = all(partitions, &count);
     uint64_t bytes;
-    sonde_err err = fleet_size(fleet, &bytes, diag);
+    sonde_err err = fleet_size(fleet, NULL, &bytes, diag);
     while (!err && bytes > fleet->limits.max_bytes) {
         int64_t first = INT64_MAX, last = 0;
         for (size_t i = 0; i < count; i++) {
@@ -179,7 +179,7 @@ static sonde_err read_hours(struct fleet *fleet, uint32_t shard, int64_t until,
         hour->generation += row_binary_u64(&rows);
     }
     err = err ? err : fleet_check(&rows, diag);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 

@@ -151,7 +151,7 @@ static sonde_err read_names(struct fleet *fleet, const char *table, const struct
     err = err ? err : fleet_check(&rows, diag);
     sonde_arena_finish(&arena);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
@@ -277,6 +277,6 @@ sonde_err fleet_merge(struct store *store, const struct store_query *query,
     hash_index_finish(&sums.services);
     hash_index_finish(&sums.threads);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }

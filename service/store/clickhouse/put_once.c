@@ -64,12 +64,12 @@ static sonde_err is_running(struct fleet *fleet, uint32_t shard, const char *que
     snprintf(sql, sizeof sql,
              "SELECT count() FROM system.processes WHERE query_id = '%s' FORMAT RowBinary",
              query_id);
-    sonde_err err = fleet_run(fleet, fleet->shards[shard].server, sql, &answer, diag);
+    sonde_err err = fleet_run(fleet, fleet->shards[shard].server, sql, NULL, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     if (!err)
         *running = row_binary_u64(&rows) != 0;
     err = err ? err : fleet_check(&rows, diag);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
@@ -101,8 +101,8 @@ static sonde_err catch_up(struct fleet *fleet, uint32_t shard, const char *table
     sonde_buf_puts(&sql, "SYSTEM SYNC REPLICA ");
     sql_name(&sql, fleet->settings.database);
     sonde_buf_printf(&sql, ".%s_local", table);
-    sonde_err err =
-        sql.failed ? SONDE_OUT_OF_MEMORY : fleet_run(fleet, own->server, sql.data, NULL, diag);
+    sonde_err err = sql.failed ? SONDE_OUT_OF_MEMORY
+                               : fleet_run(fleet, own->server, sql.data, NULL, NULL, diag);
     sonde_buf_finish(&sql);
     if (err == SONDE_DEADLINE_EXCEEDED)
         err = sonde_fail(diag, SONDE_UNAVAILABLE,
@@ -147,9 +147,9 @@ static sonde_err ask(struct fleet *fleet, uint32_t shard, const struct hash_inde
     struct sonde_buf sql = {0}, answer = {0};
     sonde_buf_printf(&sql, "SELECT source, epoch, seq FROM %s%s WHERE %s FORMAT RowBinary",
                      deliveries->table, fleet_local(fleet), deliveries->condition.data);
-    sonde_err err = sql.failed
-                        ? SONDE_OUT_OF_MEMORY
-                        : fleet_run(fleet, fleet->shards[shard].server, sql.data, &answer, diag);
+    sonde_err err =
+        sql.failed ? SONDE_OUT_OF_MEMORY
+                   : fleet_run(fleet, fleet->shards[shard].server, sql.data, NULL, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows)) {
         struct delivery wanted = {0};
@@ -164,7 +164,7 @@ static sonde_err ask(struct fleet *fleet, uint32_t shard, const struct hash_inde
     }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 

@@ -185,9 +185,9 @@ static sonde_err put_stacks(struct fleet *fleet, const struct store_batch *batch
     for (size_t i = 0; i < count && !err; i++) /* put_in has sorted them */
         services[i] = batch->stacks[i].service;
     if (!err)
-        err = condition.failed
-                  ? SONDE_OUT_OF_MEMORY
-                  : texts_stacks(fleet, condition.data, services, ids, count, &known, diag);
+        err = condition.failed ? SONDE_OUT_OF_MEMORY
+                               : texts_stacks(fleet, condition.data, services, ids, count,
+                                              batch->stop, &known, diag);
     if (!err)
         err = sort_stacks(batch, &known, &added, result);
     if (!err)
@@ -249,7 +249,7 @@ static sonde_err put_frames(struct fleet *fleet, const struct store_batch *batch
     for (size_t i = 0; i < count && !err; i++)
         ids[i] = batch->frames[i].id;
     if (!err)
-        err = texts_frames(fleet, ids, count, &known, diag);
+        err = texts_frames(fleet, ids, count, batch->stop, &known, diag);
     if (!err)
         err = sort_frames(batch, &known, &added, &named, result);
     if (!err)

@@ -55,7 +55,7 @@ static sonde_err count_windows(struct fleet *fleet, const struct store_query *qu
     }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
@@ -199,7 +199,7 @@ sonde_err rollup_plan(struct fleet *fleet, const struct store_query *query, stru
     if (!err && (rollup->rest.failed || rollup->generations.failed))
         err = SONDE_OUT_OF_MEMORY;
     free(hours.windows);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 

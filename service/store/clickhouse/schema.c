@@ -98,7 +98,7 @@ static void put_distributed(struct sonde_buf *sql, const struct fleet *fleet,
 static sonde_err run_built(struct fleet *fleet, size_t server, struct sonde_buf *sql,
                            struct sonde_diag *diag) {
     sonde_err err =
-        sql->failed ? SONDE_OUT_OF_MEMORY : fleet_run(fleet, server, sql->data, NULL, diag);
+        sql->failed ? SONDE_OUT_OF_MEMORY : fleet_run(fleet, server, sql->data, NULL, NULL, diag);
     sonde_buf_finish(sql);
     return err;
 }
@@ -125,7 +125,7 @@ static sonde_err run_outside(struct fleet *fleet, size_t server, const char *sql
     struct http_request request = {.sql = sql, .timeout_ms = 30000};
     sonde_err err =
         http_run(fleet->servers[server].http, &request, answer ? answer : &none, NULL, diag);
-    sonde_buf_finish(&none);
+    fleet_answer_finish(fleet, &none);
     return err;
 }
 
@@ -155,7 +155,7 @@ static sonde_err ask(struct fleet *fleet, size_t server, const char *sql, char *
         memcpy(text, said.data, len);
         text[len] = 0;
     }
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 

@@ -173,7 +173,7 @@ sonde_err fleet_series(struct store *store, const struct store_series_query *que
         err = fleet_completeness(fleet, &query->query, &result->completeness, diag);
     result->completeness.statement = err ? NULL : sonde_arena_dup(arena, sql.data, sql.len);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     sonde_buf_finish(&collect.series);
     sonde_buf_finish(&collect.points);
     return err;

@@ -33,8 +33,8 @@ static void read_stack(struct row_binary *rows, struct fleet *fleet, struct text
 }
 
 sonde_err texts_stacks(struct fleet *fleet, const char *condition, const char *const *services,
-                       const uint64_t *ids, size_t count, struct text_map *map,
-                       struct sonde_diag *diag) {
+                       const uint64_t *ids, size_t count, const struct store_stop *stop,
+                       struct text_map *map, struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0}, missing = {0};
     sonde_err err = SONDE_OK;
     for (size_t i = 0; i < count && !err; i++) {
@@ -52,13 +52,13 @@ sonde_err texts_stacks(struct fleet *fleet, const char *condition, const char *c
         err = SONDE_OUT_OF_MEMORY;
     if (!err && missing.len)
         err = fleet_query_ids(fleet, &sql, (const uint64_t *)missing.data,
-                              missing.len / sizeof *ids, NULL, &answer, diag);
+                              missing.len / sizeof *ids, stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows))
         read_stack(&rows, fleet, map);
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     sonde_buf_finish(&missing);
     return err;
 }
@@ -104,21 +104,23 @@ static void read_symbol(struct row_binary *rows, struct text_map *map) {
 }
 
 static sonde_err load(struct fleet *fleet, const char *select, const uint64_t *ids, size_t count,
+                      const struct store_stop *stop,
                       void (*read)(struct row_binary *, struct text_map *), struct text_map *map,
                       struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
     sonde_buf_printf(&sql, "%s WHERE frame GLOBAL IN ids", select);
-    sonde_err err = fleet_query_ids(fleet, &sql, ids, count, NULL, &answer, diag);
+    sonde_err err = fleet_query_ids(fleet, &sql, ids, count, stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows))
         read(&rows, map);
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
-sonde_err texts_frames(struct fleet *fleet, const uint64_t *ids, size_t count, struct text_map *map,
+sonde_err texts_frames(struct fleet *fleet, const uint64_t *ids, size_t count,
+                       const struct store_stop *stop, struct text_map *map,
                        struct sonde_diag *diag) {
     struct sonde_buf missing = {0};
     sonde_err err = SONDE_OK;
@@ -136,10 +138,10 @@ sonde_err texts_frames(struct fleet *fleet, const uint64_t *ids, size_t count, s
     err = !err && missing.failed ? SONDE_OUT_OF_MEMORY : err;
     if (!err && wanted_count)
         err = load(fleet, "SELECT frame, build_id, module, address, kind FROM frames", wanted,
-                   wanted_count, read_frame, map, diag);
+                   wanted_count, stop, read_frame, map, diag);
     if (!err && wanted_count)
         err = load(fleet, "SELECT frame, version, l.function, l.file, l.line FROM symbols", wanted,
-                   wanted_count, read_symbol, map, diag);
+                   wanted_count, stop, read_symbol, map, diag);
     for (size_t i = 0; i < wanted_count && !err; i++) {
         const struct store_frame *frame = text_map_frame(map, wanted[i]);
         if (frame)
@@ -159,8 +161,8 @@ static sonde_err hand_over(const struct text_map *map, size_t size, void *result
 }
 
 sonde_err fleet_stacks(struct store *store, const char *service, const uint64_t *ids, size_t count,
-                       struct sonde_arena *arena, struct store_stack **stacks, size_t *found,
-                       struct sonde_diag *diag) {
+                       const struct store_stop *stop, struct sonde_arena *arena,
+                       struct store_stack **stacks, size_t *found, struct sonde_diag *diag) {
     struct fleet *fleet = (struct fleet *)store;
     struct sonde_buf condition = {0};
     struct text_map map;
@@ -170,9 +172,9 @@ sonde_err fleet_stacks(struct store *store, const char *service, const uint64_t 
         services[i] = service;
     sonde_buf_puts(&condition, "service = ");
     sql_text(&condition, sonde_slice_of(service));
-    sonde_err err = !services || condition.failed
-                        ? SONDE_OUT_OF_MEMORY
-                        : texts_stacks(fleet, condition.data, services, ids, count, &map, diag);
+    sonde_err err = !services || condition.failed ? SONDE_OUT_OF_MEMORY
+                                                  : texts_stacks(fleet, condition.data, services,
+                                                                 ids, count, stop, &map, diag);
     *found = map.count;
     if (!err)
         err = hand_over(&map, sizeof **stacks, stacks);
@@ -183,11 +185,11 @@ sonde_err fleet_stacks(struct store *store, const char *service, const uint64_t 
 }
 
 sonde_err fleet_frames(struct store *store, const uint64_t *ids, size_t count,
-                       struct sonde_arena *arena, struct store_frame **frames, size_t *found,
-                       struct sonde_diag *diag) {
+                       const struct store_stop *stop, struct sonde_arena *arena,
+                       struct store_frame **frames, size_t *found, struct sonde_diag *diag) {
     struct text_map map;
     text_map_init(&map, arena);
-    sonde_err err = texts_frames((struct fleet *)store, ids, count, &map, diag);
+    sonde_err err = texts_frames((struct fleet *)store, ids, count, stop, &map, diag);
     *found = map.count;
     if (!err)
         err = hand_over(&map, sizeof **frames, frames);
@@ -217,7 +219,7 @@ sonde_err fleet_unnamed(struct store *store, size_t limit, struct sonde_arena *a
     if (!err)
         err = hand_over(&map, sizeof **frames, frames);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     text_map_finish(&map);
     return err;
 }

@@ -11,8 +11,10 @@
  * names the services. */
 SONDE_MUST_USE sonde_err texts_stacks(struct fleet *fleet, const char *condition,
                                       const char *const *services, const uint64_t *ids,
-                                      size_t count, struct text_map *map, struct sonde_diag *diag);
-SONDE_MUST_USE sonde_err texts_frames(struct fleet *fleet, const uint64_t *ids, size_t count,
+                                      size_t count, const struct store_stop *stop,
                                       struct text_map *map, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err texts_frames(struct fleet *fleet, const uint64_t *ids, size_t count,
+                                      const struct store_stop *stop, struct text_map *map,
+                                      struct sonde_diag *diag);
 
 #endif

@@ -50,7 +50,7 @@ static sonde_err count_intervals(struct fleet *fleet, const struct store_query *
     uint64_t fits = mean_ns > 0 ? (uint64_t)((double)(last - first) * NS_PER_S / mean_ns + 0.5) : 0;
     merge->windows_expected = fits > merge->windows ? fits : merge->windows;
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     return err;
 }
 
@@ -106,7 +106,7 @@ sonde_err fleet_totals(struct store *store, const struct store_query *query,
         merge->shards_asked = merge->shards_answered = fleet->shard_count;
     merge->statement = err ? NULL : sonde_arena_dup(arena, sql.data, sql.len);
     sonde_buf_finish(&sql);
-    sonde_buf_finish(&answer);
+    fleet_answer_finish(fleet, &answer);
     sonde_buf_finish(&collect.rows);
     return err;
 }

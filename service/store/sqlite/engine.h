@@ -77,10 +77,11 @@ sonde_err engine_put(struct store *, const struct store_batch *, struct store_pu
 sonde_err engine_merge(struct store *, const struct store_query *, struct sonde_arena *,
                        struct store_merge *, struct sonde_diag *);
 sonde_err engine_stacks(struct store *, const char *service, const uint64_t *ids, size_t count,
-                        struct sonde_arena *, struct store_stack **, size_t *found,
-                        struct sonde_diag *);
-sonde_err engine_frames(struct store *, const uint64_t *ids, size_t count, struct sonde_arena *,
-                        struct store_frame **, size_t *found, struct sonde_diag *);
+                        const struct store_stop *stop, struct sonde_arena *, struct store_stack **,
+                        size_t *found, struct sonde_diag *);
+sonde_err engine_frames(struct store *, const uint64_t *ids, size_t count,
+                        const struct store_stop *stop, struct sonde_arena *, struct store_frame **,
+                        size_t *found, struct sonde_diag *);
 sonde_err engine_unnamed(struct store *, size_t limit, struct sonde_arena *, struct store_frame **,
                          size_t *found, struct sonde_diag *);
 sonde_err engine_series(struct store *, const struct store_series_query *, struct sonde_arena *,
@@ -95,7 +96,8 @@ sonde_err engine_labels(struct store *, const struct store_query *, const char *
                         struct sonde_diag *);
 sonde_err engine_lease(struct store *, const struct store_lease_request *, struct sonde_arena *,
                        struct store_lease **, size_t *count, struct sonde_diag *);
-sonde_err engine_info(struct store *, struct store_info *, struct sonde_diag *);
+sonde_err engine_info(struct store *, const struct store_stop *stop, struct store_info *,
+                      struct sonde_diag *);
 sonde_err engine_maintain(struct store *, int64_t now_unix_s, struct sonde_diag *);
 
 #endif

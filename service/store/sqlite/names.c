@@ -121,8 +121,8 @@ static void read_stacks(struct engine *engine, struct db *db, const uint64_t *id
 }
 
 sonde_err engine_stacks(struct store *store, const char *service, const uint64_t *ids, size_t count,
-                        struct sonde_arena *arena, struct store_stack **stacks, size_t *found,
-                        struct sonde_diag *diag) {
+                        const struct store_stop *stop, struct sonde_arena *arena,
+                        struct store_stack **stacks, size_t *found, struct sonde_diag *diag) {
     struct engine *engine = (struct engine *)store;
     struct db *db = engine_read(engine);
     struct wanted wanted = {.service = sonde_arena_dup(arena, service, strlen(service)),
@@ -227,8 +227,8 @@ static void finish_cache(struct text_cache *cache) {
 }
 
 sonde_err engine_frames(struct store *store, const uint64_t *ids, size_t count,
-                        struct sonde_arena *arena, struct store_frame **frames, size_t *found,
-                        struct sonde_diag *diag) {
+                        const struct store_stop *stop, struct sonde_arena *arena,
+                        struct store_frame **frames, size_t *found, struct sonde_diag *diag) {
     struct engine *engine = (struct engine *)store;
     struct db *db = engine_read(engine);
     struct text_cache cache = {0};

@@ -81,7 +81,8 @@ sonde_err engine_lease(struct store *store, const struct store_lease_request *wa
                         arena, live, count, diag);
 }
 
-sonde_err engine_info(struct store *store, struct store_info *info, struct sonde_diag *diag) {
+sonde_err engine_info(struct store *store, const struct store_stop *stop, struct store_info *info,
+                      struct sonde_diag *diag) {
     struct engine *engine = (struct engine *)store;
     *info = (struct store_info){.engine = "sqlite",
                                 .keep_s = engine->limits.keep_s,

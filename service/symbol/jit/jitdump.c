@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/jit/jitdump.h"
 
+#include "api/text/utf8.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,10 +131,7 @@ static bool is_code(uint64_t start, uint64_t size) {
 
 /* UTF-8 is checked where the text is displayed. */
 static bool is_text(const char *text, size_t len) {
-    for (size_t i = 0; i < len; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
-            return false;
-    return len > 0;
+    return len > 0 && !sonde_utf8_has_control(text, len);
 }
 
 static size_t skip_number(const char *text, size_t end) {

@@ -20,12 +20,14 @@ static double now_s(void) {
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+static struct http_shared shared;
+
 static struct http_server *connect_to(const struct server *server) {
     char url[60];
     struct http_server *http = NULL;
     struct sonde_diag diag = {0};
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server->http_port);
-    if (http_server_create(url, NULL, &http, &diag) != SONDE_OK) {
+    if (http_server_create(url, NULL, &shared, &http, &diag) != SONDE_OK) {
         fprintf(stderr, "clickhouse_bench: %s\n", diag.text);
         exit(1);
     }
@@ -48,7 +50,7 @@ double peers_number(const struct server *server, const char *sql) {
     struct sonde_buf answer = {0};
     run(server, sql, (struct sonde_slice){0}, &answer);
     double number = answer.data ? atof(answer.data) : 0;
-    sonde_buf_finish(&answer);
+    http_answer_finish(&shared, &answer);
     return number;
 }
 
@@ -237,7 +239,7 @@ static size_t fill(const struct server *server, struct model *model, const struc
         *cpu_s += server_cpu_s(server) - cpu;
         rows += all;
         sonde_buf_finish(&block);
-        sonde_buf_finish(&answer);
+        http_answer_finish(&shared, &answer);
     }
     return rows;
 }
@@ -252,7 +254,7 @@ static double query_ms(const struct server *server, const char *sql) {
         run(server, sql, (struct sonde_slice){0}, &answer);
         double ms = (now_s() - begin) * 1e3;
         best = ms < best ? ms : best;
-        sonde_buf_finish(&answer);
+        http_answer_finish(&shared, &answer);
     }
     return best;
 }

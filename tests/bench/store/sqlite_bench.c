@@ -180,7 +180,7 @@ static void measure_all(struct store *store, int hours) {
 static void report(struct store *store, const struct cost *cost, int hours, double bytes) {
     struct store_info info;
     struct sonde_diag diag = {0};
-    expect(store->ops->info(store, &info, &diag), &diag);
+    expect(store->ops->info(store, NULL, &info, &diag), &diag);
     double samples = (double)info.samples;
     printf("%.1f M samples in %llu windows\n", samples / 1e6, (unsigned long long)info.windows);
     printf("put                       %6.2f M samples/s/core, %.2f M/s wall with fsync\n",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/live/live_data.h"
 #include "clients/cli/verbs/live/live_view.h"
 
 #include "tests/unit/check.h"
@@ -320,4 +321,12 @@ TEST(names_with_control_characters_are_made_harmless) {
     CHECK(strstr(out.data, "a?[2Jb??\n") != NULL);
     sonde_buf_finish(&out);
     live_view_destroy(view);
+}
+
+TEST(control_characters_of_any_length_do_not_reach_the_terminal) {
+    struct sonde_buf out = {0};
+    live_put_line(&out, "a\x1b\xc2\x9b\xe2\x80\xae\xc3\xbc\xff", 20);
+    live_put_line(&out, "\xc3\xbc\xc3\xbc\xc3\xbc", 2);
+    CHECK_STR(out.data, "a??????\xc3\xbc?\n\xc3\xbc\xc3\xbc\n");
+    sonde_buf_finish(&out);
 }

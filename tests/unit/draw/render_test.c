@@ -80,3 +80,8 @@ TEST(render_json_escapes_quotes_controls_and_the_start_of_tags) {
     CHECK_STR(json("</script>"), "\"\\u003c/script>\"");
     CHECK_STR(json("\xff\xe2\x80\xa8"), "\"\\ufffd\\u2028\"");
 }
+
+TEST(control_characters_and_marks_of_direction_do_not_leave_in_documents) {
+    CHECK_STR(xml("a\xc2\x9b\xe2\x80\x8f\xd8\x9cü", 0), "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdü");
+    CHECK_STR(json("a\xc2\x9b\xe2\x80\xae\xe2\x81\xa6ü"), "\"a\\u009b\\u202e\\u2066ü\"");
+}

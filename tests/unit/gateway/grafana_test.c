@@ -87,8 +87,9 @@ struct nodes {
     size_t count;
 };
 
+static char *functions[] = {(char *)"a", (char *)"b"};
+
 static sonde_err lay_out(struct nodes *nodes, bool has_base) {
-    static char *functions[] = {(char *)"a", (char *)"b"};
     Sonde__V1__Tree message = SONDE__V1__TREE__INIT;
     call_tree_finish(&tree);
     sonde_arena_finish(&arena);
@@ -151,6 +152,16 @@ TEST(a_graph_counts_recursion_once) {
                         "N1 [label=\"b\\n4 of 10 (50.00%)\"]\n"
                         "N0 -> N0 [label=\" 5\"]\nN0 -> N1 [label=\" 4\"]\n"
                         "N1 -> N0 [label=\" 6\"]\n}\n");
+    sonde_buf_finish(&out);
+}
+
+TEST(names_in_a_graph_have_no_control_characters) {
+    struct sonde_buf out = {0};
+    functions[0] = (char *)"\"\\\n\xc2\x9b\xe2\x80\xae\xc3\xbc";
+    CHECK(!lay_out(&example, false));
+    dot_append(&out, &tree);
+    functions[0] = (char *)"a";
+    CHECK(strstr(out.data, "N0 [label=\"\\\"\\\\      \xc3\xbc\\n14 of 18"));
     sonde_buf_finish(&out);
 }
 

@@ -50,4 +50,5 @@ TEST(names_cannot_break_a_line) {
     CHECK_STR(name("It::operator--(int)"), "It::operator- -(int)");
     CHECK_STR(name("---"), "- - -");
     CHECK_STR(name("a\nb\tc\x7f"), "a b c ");
+    CHECK_STR(name("\xc2\x9b-\xe2\x80\xae\xc3\xbc"), "  -   \xc3\xbc");
 }

@@ -194,7 +194,7 @@ TEST(a_batch_that_is_refused_is_counted_and_the_next_is_whole) {
     finish();
     CHECK_INT(stored_ns(), >=, 940 * MS);
     struct store_info info = {0};
-    CHECK_INT(store->ops->info(store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(store->ops->info(store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_INT(info.stacks, >=, 1); /* sent again, though the first batch had them */
     end();
 }

@@ -161,8 +161,8 @@ static sonde_err put(struct store *store, const struct store_batch *batch,
 }
 
 static sonde_err stacks(struct store *store, const char *service, const uint64_t *ids, size_t count,
-                        struct sonde_arena *arena, struct store_stack **result, size_t *found,
-                        struct sonde_diag *diag) {
+                        const struct store_stop *stop, struct sonde_arena *arena,
+                        struct store_stack **result, size_t *found, struct sonde_diag *diag) {
     sonde_err err = enter(store, diag);
     *result = fake_alloc(arena, count * sizeof **result);
     *found = 0;
@@ -175,8 +175,8 @@ static sonde_err stacks(struct store *store, const char *service, const uint64_t
 }
 
 static sonde_err frames(struct store *store, const uint64_t *ids, size_t count,
-                        struct sonde_arena *arena, struct store_frame **result, size_t *found,
-                        struct sonde_diag *diag) {
+                        const struct store_stop *stop, struct sonde_arena *arena,
+                        struct store_frame **result, size_t *found, struct sonde_diag *diag) {
     sonde_err err = enter(store, diag);
     *result = fake_alloc(arena, count * sizeof **result);
     *found = 0;
@@ -251,7 +251,8 @@ static bool is_new_host(const struct fake_store *fake, size_t index) {
     return true;
 }
 
-static sonde_err info(struct store *store, struct store_info *result, struct sonde_diag *diag) {
+static sonde_err info(struct store *store, const struct store_stop *stop, struct store_info *result,
+                      struct sonde_diag *diag) {
     const struct fake_store *fake = (struct fake_store *)store;
     sonde_err err = enter(store, diag);
     *result = (struct store_info){.engine = "fake",

@@ -11,7 +11,7 @@ static size_t count;
 
 static sonde_err renew(struct leases *leases, const char *group, const char *holder,
                        uint32_t duration_s, int64_t now_ms) {
-    const struct store_lease_request wanted = {group, holder, duration_s};
+    const struct store_lease_request wanted = {group, holder, duration_s, NULL};
     return leases_renew(leases, &wanted, now_ms, &arena, &live, &count, NULL);
 }
 

@@ -265,7 +265,7 @@ TEST(line_offsets_that_include_an_elf_header_are_corrected) {
 
 TEST(a_file_name_that_was_overwritten_is_taken_from_the_functions_name) {
     static const struct row rows[] = {
-        {64, 5, "\x84=\x04"}, {80, 6, "\x84=\x04"}, {96, 7, "v"}, {112, 8, "/app/inlined.js"}};
+        {64, 5, "\x84=\x04"}, {80, 6, "/\xe2\x80\xae"}, {96, 7, "v"}, {112, 8, "/app/inlined.js"}};
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t code = make_code();
     open_dump();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/doctor/doctor.h"
 
+#include "api/text/utf8.h"
 #include "clients/cli/json.h"
 #include "clients/cli/verbs/verbs.h"
 
@@ -36,6 +37,8 @@ void doctor_report(struct doctor *doctor, enum finding_state state, const char *
     va_start(arguments, format);
     vsnprintf(finding->text, sizeof finding->text, format, arguments);
     va_end(arguments);
+    sonde_utf8_replace(finding->text, '?'); /* it may have a target's or a machine's name */
+    sonde_utf8_replace(finding->fix, '?');
 }
 
 static void print_text(const struct finding *finding) {

@@ -3,9 +3,6 @@
 #include "api/draw/short_name.h"
 #include "api/text/utf8.h"
 #include "clients/cli/verbs/live/live_data.h"
-
-#include "api/text/utf8.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,13 +53,16 @@ static int by_total(const void *a, const void *b) {
     return by_self(a, b);
 }
 
-/* Counts the bytes of one UTF-8 character once, and replaces control characters. */
+/* Counts the bytes of one UTF-8 character once, and replaces control characters and invalid bytes,
+ * which count each. */
 void live_put_text(struct sonde_buf *out, const char *text, unsigned columns) {
-    for (; *text; text++) {
-        unsigned char byte = (unsigned char)*text;
-        if (!sonde_utf8_continues(*text) && columns-- == 0)
-            return;
-        sonde_buf_putc(out, byte < ' ' || byte == 0x7f ? '?' : (char)byte);
+    for (size_t len = strlen(text), step; len && columns-- > 0; text += step, len -= step) {
+        step = sonde_utf8_printable(text, len);
+        if (step)
+            sonde_buf_append(out, text, step);
+        else
+            sonde_buf_putc(out, '?');
+        step += !step;
     }
 }
 

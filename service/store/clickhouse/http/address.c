@@ -101,7 +101,8 @@ static sonde_err fill(struct http_server *server, CURLU *url, struct sonde_diag 
 }
 
 sonde_err http_server_create(const char *text, struct http_settings *settings,
-                             struct http_server **result, struct sonde_diag *diag) {
+                             struct http_shared *shared, struct http_server **result,
+                             struct sonde_diag *diag) {
     const struct http_library *curl = http_library();
     if (!curl)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
@@ -118,6 +119,7 @@ sonde_err http_server_create(const char *text, struct http_settings *settings,
     curl->url_cleanup(url);
     if (!err) {
         lock_init(&server->lock, LOCK_STORE_LINKS);
+        server->shared = shared;
         *result = server;
         return SONDE_OK;
     }

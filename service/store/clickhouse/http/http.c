@@ -7,6 +7,7 @@
 
 #include "api/os/ca_bundle.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,10 +56,12 @@ static void give_back(struct http_server *server, CURL *handle) {
 struct call {
     struct sonde_buf *answer;
     size_t begin; /* of this answer in the buffer */
+    struct http_shared *shared;
     const struct store_stop *stop;
     sonde_err stopped;
     struct sonde_diag *diag;
     bool is_too_large, is_error; /* is_error: the body of an error */
+    bool is_one_too_many;        /* beyond HTTP_MAX_ANSWERS */
     CURL *handle;
 };
 
@@ -69,19 +72,46 @@ static size_t limit_of(const struct call *call) {
     return status >= 400 ? HTTP_MAX_ERROR : HTTP_MAX_ANSWER;
 }
 
+/* False if all answers together would be too large. */
+static bool reserve(struct http_shared *shared, size_t bytes) {
+    size_t before = atomic_fetch_add(&shared->answer_bytes, bytes);
+    if (before + bytes <= HTTP_MAX_ANSWERS)
+        return true;
+    shared->answer_bytes -= bytes;
+    return false;
+}
+
 static size_t on_data(char *data, size_t size, size_t count, void *context) {
     struct call *call = context;
     call->is_too_large = call->answer->len - call->begin + size * count > limit_of(call);
     call->is_error = limit_of(call) == HTTP_MAX_ERROR;
     if (call->is_too_large)
         return 0;
+    call->is_one_too_many = !reserve(call->shared, size * count);
+    if (call->is_one_too_many)
+        return 0;
     sonde_buf_append(call->answer, data, size * count);
-    return call->answer->failed ? 0 : size * count;
+    if (!call->answer->failed)
+        return size * count;
+    call->shared->answer_bytes -= size * count;
+    return 0;
+}
+
+void http_answer_finish(struct http_shared *shared, struct sonde_buf *answer) {
+    shared->answer_bytes -= answer->len;
+    sonde_buf_finish(answer);
+}
+
+static sonde_err check_stop(const struct call *call) {
+    if (store_stop_check(call->shared->end, NULL) != SONDE_OK)
+        return sonde_fail(call->diag, SONDE_UNAVAILABLE,
+                          "the service is stopping, and does not wait for ClickHouse");
+    return store_stop_check(call->stop, call->diag);
 }
 
 static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
     struct call *call = context;
-    call->stopped = store_stop_check(call->stop, call->diag);
+    call->stopped = check_stop(call);
     return call->stopped != SONDE_OK;
 }
 
@@ -180,6 +210,12 @@ static sonde_err failed(const struct http_server *server, const struct call *cal
     if (call->is_too_large)
         return sonde_fail(diag, SONDE_TOO_LARGE,
                           "the answer is larger than 512 MiB: ask for a shorter range");
+    if (call->is_one_too_many)
+        return sonde_fail(
+            diag, SONDE_TOO_MANY_CAPTURES,
+            "all answers of ClickHouse that are being read are larger than %zu MiB, which "
+            "is the limit: try again later, or ask for a shorter range",
+            HTTP_MAX_ANSWERS >> 20);
     if (code == CURLE_OUT_OF_MEMORY || call->answer->failed)
         return SONDE_OUT_OF_MEMORY;
     if (code == CURLE_OPERATION_TIMEDOUT)
@@ -189,6 +225,11 @@ static sonde_err failed(const struct http_server *server, const struct call *cal
                       curl->strerror(code));
 }
 
+static void forget(struct call *call) {
+    call->shared->answer_bytes -= call->answer->len - call->begin;
+    call->answer->len = call->begin;
+}
+
 static bool may_have_arrived(CURLcode code) {
     return code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
 }
@@ -196,9 +237,16 @@ static bool may_have_arrived(CURLcode code) {
 sonde_err http_run(struct http_server *server, const struct http_request *request,
                    struct sonde_buf *answer, bool *did_connect, struct sonde_diag *diag) {
     const struct http_library *curl = http_library();
-    struct call call = {answer, answer->len, request->stop, SONDE_OK, diag, false, false, NULL};
+    struct call call = {.answer = answer,
+                        .begin = answer->len,
+                        .shared = server->shared,
+                        .stop = request->stop,
+                        .diag = diag};
     if (did_connect)
         *did_connect = false;
+    sonde_err err = check_stop(&call);
+    if (err)
+        return err;
     CURL *handle = take_handle(server);
     if (!handle)
         return SONDE_OUT_OF_MEMORY;
@@ -207,7 +255,7 @@ sonde_err http_run(struct http_server *server, const struct http_request *reques
     struct curl_slist *headers = headers_of(server);
     set_options(handle, request, &call, headers);
     put_body(request, handle, &form);
-    sonde_err err = put_url(server, request, handle);
+    err = put_url(server, request, handle);
     if (!err) {
         CURLcode code = curl->perform(handle);
         long status = 0;
@@ -221,7 +269,7 @@ sonde_err http_run(struct http_server *server, const struct http_request *reques
             err = http_exception(server->name, status, text, diag);
     }
     if (err)
-        answer->len = call.begin;
+        forget(&call);
     curl->slist_free(headers);
     give_back(server, handle);
     curl->mime_free(form);

@@ -12,6 +12,7 @@
 
 struct http_server {
     char url[600], name[560];
+    struct http_shared *shared;
     char *user, *password;     /* libcurl's; NULL = none */
     struct lock lock;          /* the rest */
     void *idle[HTTP_MAX_IDLE]; /* easy handles, each with a connection that is kept alive */

@@ -87,3 +87,42 @@ TEST(hostile_bytes_of_a_string_are_replaced_in_place) {
     sonde_utf8_replace(text, '?');
     CHECK_STR(text, "a???b???\xc3\xbc");
 }
+
+/* Each character with what becomes of it; the places that use these functions need no tables. */
+TEST(every_control_character_is_replaced_and_found_and_nothing_else) {
+    const struct {
+        const char *text, *put;
+        bool is_control;
+    } cases[] = {
+        {"a", "a", false},
+        {" ", " ", false},
+        {"\n", "?", true},
+        {"\x1b", "?", true},
+        {"\x7f", "?", true},
+        {"\xc2\x80", "??", true}, /* U+0080 */
+        {"\xc2\x9b", "??", true}, /* CSI */
+        {"\xc2\x9f", "??", true},
+        {"\xc2\xa0", "\xc2\xa0", false},
+        {"\xd8\x9c", "??", true}, /* U+061C */
+        {"\xe2\x80\x8e", "???", true},
+        {"\xe2\x80\x8f", "???", true},
+        {"\xe2\x80\xa7", "\xe2\x80\xa7", false},
+        {"\xe2\x80\xa8", "???", true}, /* U+2028 */
+        {"\xe2\x80\xae", "???", true}, /* U+202E */
+        {"\xe2\x80\xaf", "\xe2\x80\xaf", false},
+        {"\xe2\x81\xa6", "???", true}, /* U+2066 */
+        {"\xe2\x81\xa9", "???", true},
+        {"\xf0\x9f\x94\xa5", "\xf0\x9f\x94\xa5", false},
+        {"\x9b", "?", false}, /* invalid */
+        {"\xe2\x80", "??", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sonde_buf out = {0};
+        size_t len = strlen(cases[i].text);
+        sonde_utf8_put(&out, cases[i].text, '?');
+        CHECK_STR(out.data, cases[i].put);
+        CHECK_INT(sonde_utf8_has_control(cases[i].text, len), ==, cases[i].is_control);
+        CHECK_INT(sonde_utf8_printable(cases[i].text, len) > 0, ==, cases[i].put[0] != '?');
+        sonde_buf_finish(&out);
+    }
+}

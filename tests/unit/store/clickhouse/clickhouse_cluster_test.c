@@ -178,9 +178,9 @@ TEST(stacks_and_names_are_found_on_whatever_shard_they_are) {
     CHECK_INT(store_put(store, &batch, &result, NULL), ==, SONDE_OK);
     store_close(store);
     store = open_cluster();
-    CHECK_INT(store->ops->stacks(store, "shop", ids, 2, &arena, &found, &count, NULL), ==, 0);
+    CHECK_INT(store->ops->stacks(store, "shop", ids, 2, NULL, &arena, &found, &count, NULL), ==, 0);
     CHECK_INT(count, ==, 2);
-    CHECK_INT(store->ops->frames(store, frame_ids, 2, &arena, &known, &count, NULL), ==, 0);
+    CHECK_INT(store->ops->frames(store, frame_ids, 2, NULL, &arena, &known, &count, NULL), ==, 0);
     CHECK_INT(count, ==, 2);
     struct sonde_diag diag = {0};
     if (store->ops->unnamed(store, 9, &arena, &known, &count, &diag) != SONDE_OK)

@@ -109,7 +109,7 @@ TEST(stacks_are_stored_once_and_contradictions_are_rejected) {
         CHECK_INT(result.rejected, ==, 1);
     }
     for (int i = 0; i < 2; i++) { /* from the cache, then from the server */
-        CHECK_INT(store->ops->stacks(store, "shop", ids, 3, &arena, &found, &count, NULL), ==,
+        CHECK_INT(store->ops->stacks(store, "shop", ids, 3, NULL, &arena, &found, &count, NULL), ==,
                   SONDE_OK);
         CHECK_INT(count, ==, 2);
         CHECK_INT(found[0].frame_count + found[1].frame_count, ==, 3);
@@ -152,7 +152,8 @@ TEST(frames_get_better_names_and_keep_their_place) {
     put_frames(store, frames, 1, 0);
     put_frames(store, &frames[2], 1, 0);
     for (int i = 0; i < 2; i++) { /* from the cache, then from the server */
-        CHECK_INT(store->ops->frames(store, ids, 3, &arena, &known, &count, NULL), ==, SONDE_OK);
+        CHECK_INT(store->ops->frames(store, ids, 3, NULL, &arena, &known, &count, NULL), ==,
+                  SONDE_OK);
         CHECK_INT(count, ==, 2);
         const struct store_frame *named = known[0].id == 10 ? &known[0] : &known[1];
         CHECK_INT(named->version, ==, 2);
@@ -287,10 +288,11 @@ TEST(hostile_texts_are_data) {
         CHECK_INT(merge.row_count, ==, 1);
         CHECK_INT(merge.rows[0].value, ==, 30);
         CHECK_STR(merge.threads[0], attacks[i]);
-        CHECK_INT(store->ops->stacks(store, attacks[i], &id, 1, &arena, &stacks, &found, NULL), ==,
-                  SONDE_OK);
+        CHECK_INT(
+            store->ops->stacks(store, attacks[i], &id, 1, NULL, &arena, &stacks, &found, NULL), ==,
+            SONDE_OK);
         CHECK_INT(found, ==, 1);
-        CHECK_INT(store->ops->frames(store, &frame_id, 1, &arena, &frames, &found, NULL), ==,
+        CHECK_INT(store->ops->frames(store, &frame_id, 1, NULL, &arena, &frames, &found, NULL), ==,
                   SONDE_OK);
         CHECK_INT(found, ==, 1);
         CHECK_STR(frames[0].lines[0].function, attacks[i]);
@@ -361,7 +363,7 @@ static sonde_err merge_in(struct store *store, const char *selector, struct sond
 static size_t lease(struct store *store, const char *holder, uint32_t duration_s,
                     struct store_lease **live) {
     static struct sonde_arena arena;
-    const struct store_lease_request wanted = {"g'roup", holder, duration_s};
+    const struct store_lease_request wanted = {"g'roup", holder, duration_s, NULL};
     size_t count = 0;
     struct sonde_diag diag = {0};
     sonde_arena_finish(&arena);

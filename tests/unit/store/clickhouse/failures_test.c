@@ -144,7 +144,7 @@ TEST(a_refused_insert_is_unavailable_and_the_reason_is_kept) {
     struct sonde_diag diag = {0};
     CHECK_INT(put_one(store, &result, &diag), ==, SONDE_UNAVAILABLE);
     CHECK(strstr(diag.text, "too many small parts"));
-    CHECK_INT(store->ops->info(store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(store->ops->info(store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK(strstr(info.trouble, "parts") || strstr(info.trouble, "malformed"));
     CHECK(!strstr(info.place, "geheim") && !strstr(info.trouble, "geheim"));
     CHECK(!strstr(diag.text, "geheim"));

@@ -155,7 +155,7 @@ TEST(totals_are_of_one_host_and_stored_once) {
 TEST(services_labels_and_info_describe_what_is_stored) {
     struct store *store = scene_open("lists", NULL);
     struct store_info info;
-    CHECK_INT(store->ops->info(store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(store->ops->info(store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_INT(info.first_unix_s, ==, 0);
     CHECK_INT(info.windows, ==, 0);
     struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(2)};
@@ -199,7 +199,7 @@ TEST(services_labels_and_info_describe_what_is_stored) {
     CHECK_INT(store->ops->labels(store, &query, "pod", 9, &arena, &texts, &count, &is_cut, NULL),
               ==, SONDE_OK);
     CHECK_STR(texts[0], "a");
-    CHECK_INT(store->ops->info(store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(store->ops->info(store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_INT(info.first_unix_s, ==, SCENE_TIME);
     CHECK_INT(info.last_unix_s, ==, SCENE_TIME + 30);
     CHECK_INT(info.windows, ==, 3);

@@ -94,11 +94,11 @@ TEST(a_full_disk_is_reported_until_there_is_room) {
         CHECK_STR(diag.text, "the disk is full");
     CHECK_INT(result.stored, ==, 0);
     struct store_info info;
-    CHECK_INT(scene.store->ops->info(scene.store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(scene.store->ops->info(scene.store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_STR(info.trouble, diag.text);
     CHECK_INT(windows_stored(), ==, seq);
     CHECK_INT(scene_put(&scene, &(struct spec){.seq = seq, .begin = HOUR}).stored, ==, 1);
-    CHECK_INT(scene.store->ops->info(scene.store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(scene.store->ops->info(scene.store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_STR(info.trouble, "");
     CHECK_INT(windows_stored(), ==, seq + 1);
     scene_reopen(&scene, NULL);

@@ -13,7 +13,7 @@ static struct scene scene;
 
 static struct store_info info(void) {
     struct store_info result;
-    CHECK_INT(scene.store->ops->info(scene.store, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(scene.store->ops->info(scene.store, NULL, &result, NULL), ==, SONDE_OK);
     return result;
 }
 
@@ -45,9 +45,9 @@ static void put_stack(uint64_t stack, int64_t begin, const char *host) {
 static bool has_stack(uint64_t id) {
     struct store_stack *found;
     size_t count;
-    CHECK_INT(
-        scene.store->ops->stacks(scene.store, "redis", &id, 1, &scene.arena, &found, &count, NULL),
-        ==, SONDE_OK);
+    CHECK_INT(scene.store->ops->stacks(scene.store, "redis", &id, 1, NULL, &scene.arena, &found,
+                                       &count, NULL),
+              ==, SONDE_OK);
     return count == 1 && found->frames[0] == id * 10 && found->frames[1] == 5;
 }
 

@@ -34,7 +34,7 @@ static struct store_stack *find_stacks(const char *service, const uint64_t *ids,
                                        size_t expected) {
     struct store_stack *found;
     size_t found_count;
-    CHECK_INT(scene.store->ops->stacks(scene.store, service, ids, count, &scene.arena, &found,
+    CHECK_INT(scene.store->ops->stacks(scene.store, service, ids, count, NULL, &scene.arena, &found,
                                        &found_count, NULL),
               ==, SONDE_OK);
     CHECK_INT(found_count, ==, expected);
@@ -44,9 +44,9 @@ static struct store_stack *find_stacks(const char *service, const uint64_t *ids,
 static struct store_frame *find_frames(const uint64_t *ids, size_t count, size_t expected) {
     struct store_frame *found;
     size_t found_count;
-    CHECK_INT(
-        scene.store->ops->frames(scene.store, ids, count, &scene.arena, &found, &found_count, NULL),
-        ==, SONDE_OK);
+    CHECK_INT(scene.store->ops->frames(scene.store, ids, count, NULL, &scene.arena, &found,
+                                       &found_count, NULL),
+              ==, SONDE_OK);
     CHECK_INT(found_count, ==, expected);
     return found;
 }

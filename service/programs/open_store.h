@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens a store that may be on another machine, so that a signal ends the program meanwhile. Main
+ * thread only. */
+#ifndef SONDE_SERVICE_PROGRAMS_OPEN_STORE_H
+#define SONDE_SERVICE_PROGRAMS_OPEN_STORE_H
+
+#include "service/store/store.h"
+
+#include <signal.h>
+
+/* store_open on a thread of its own. awaited: the signals that serve_block_signals has blocked. At
+ * SIGTERM, SIGINT, and SIGHUP with a terminal, it starts the exit watchdog, stops *end, which is
+ * limits->end, and
+ * returns SONDE_CANCELLED; otherwise it returns what store_open does. */
+SONDE_MUST_USE sonde_err open_store(const char *program, const char *name,
+                                    const struct store_limits *limits, struct store_stop *end,
+                                    const sigset_t *awaited, struct store **store,
+                                    struct sonde_diag *diag);
+
+#endif
