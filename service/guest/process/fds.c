@@ -28,15 +28,23 @@ static int lowest_number(void) {
     return limit.rlim_cur / 2 < HIGH ? (int)limit.rlim_cur / 2 : HIGH;
 }
 
-int fds_raise(int fd) {
+static int mark(int fd) {
+    if ((unsigned)fd < MARKABLE)
+        atomic_fetch_or(&marks[(unsigned)fd / WORD_BITS], bit((unsigned)fd));
+    return fd;
+}
+
+int fds_raise(int fd, fds_check *is_ours, const void *context) {
     int high = fcntl(fd, F_DUPFD_CLOEXEC, lowest_number());
-    if (high >= 0)
+    if (high < 0)
+        return is_ours(fd, context) ? mark(fd) : -1;
+    if (!is_ours(high, context)) {
+        raw_close(high);
+        return -1;
+    }
+    if (is_ours(fd, context))
         raw_close(fd);
-    else
-        high = fd;
-    if ((unsigned)high < MARKABLE)
-        atomic_fetch_or(&marks[(unsigned)high / WORD_BITS], bit((unsigned)high));
-    return high;
+    return mark(high);
 }
 
 void fds_forget(int fd) {
@@ -74,14 +82,22 @@ static struct fds_file describe(int fd) {
     return file;
 }
 
+static bool is_file(int fd, const void *context) {
+    const struct fds_file *file = context;
+    struct fds_file now = fd >= 0 ? describe(fd) : FDS_NONE;
+    bool same_link = !now.link[0] || !file->link[0] || strcmp(now.link, file->link) == 0;
+    return now.fd >= 0 && now.device == file->device && now.inode == file->inode && same_link;
+}
+
 struct fds_file fds_keep(int fd) {
-    return describe(fds_raise(fd));
+    struct fds_file file = describe(fd);
+    if (file.fd >= 0)
+        file.fd = fds_raise(fd, is_file, &file);
+    return file.fd >= 0 ? file : FDS_NONE;
 }
 
 bool fds_ours(const struct fds_file *file) {
-    struct fds_file now = file->fd >= 0 ? describe(file->fd) : FDS_NONE;
-    bool same_link = !now.link[0] || !file->link[0] || strcmp(now.link, file->link) == 0;
-    return now.fd >= 0 && now.device == file->device && now.inode == file->inode && same_link;
+    return is_file(file->fd, file);
 }
 
 void fds_close(struct fds_file *file) {

@@ -188,18 +188,24 @@ void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan 
     }
 }
 
+static bool is_perf(int fd, const void *unused) {
+    uint64_t id;
+    return ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0;
+}
+
 static bool arm_perf(struct sampled_thread *thread, uint64_t cookie) {
     if (atomic_fetch_sub(&perf_budget, 1) <= 0) {
         atomic_fetch_add(&perf_budget, 1);
         return false;
     }
-    long fd = open_perf(thread->tid, thread->period_ns, thread->user_only, cookie);
+    long opened = open_perf(thread->tid, thread->period_ns, thread->user_only, cookie);
+    int fd = opened < 0 ? -1 : fds_raise((int)opened, is_perf, NULL);
     if (fd < 0) {
         atomic_fetch_add(&perf_budget, 1);
         return false;
     }
     thread->clock = SAMPLE_CLOCK_PERF;
-    atomic_store_explicit(&thread->fd, fds_raise((int)fd), memory_order_release);
+    atomic_store_explicit(&thread->fd, fd, memory_order_release);
     return true;
 }
 
@@ -274,9 +280,8 @@ void clock_change(struct sampled_thread *thread, uint64_t period_ns) {
 }
 
 void clock_close(int fd) {
-    uint64_t id;
     fds_forget(fd);
-    if (ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0)
+    if (is_perf(fd, NULL))
         raw_close(fd);
 }
 
