@@ -17,8 +17,8 @@
  *     close...             programs that close all descriptors must not close ours (close_hooks.c)
  *     setuid..., capset    the control thread must not keep privileges that the application gives
  *                          up (id_hooks.c)
- *     sigaltstack, prctl,  a tick may write below a small signal stack, and a seccomp filter may kill
- *     syscall              for what it calls (hold_hooks.c)
+ *     sigaltstack, prctl,  a tick may write below a small signal stack, and a seccomp filter may
+ *     syscall              kill for what it calls (hold_hooks.c)
  *
  * dlopen is not replaced, because it looks at its caller (RUNPATH, $ORIGIN). */
 #ifndef SONDE_SERVICE_GUEST_HOOKS_HOOKS_H

@@ -23,9 +23,9 @@ struct fds_file {
 /* Whether a descriptor is the one that the guest has just opened. */
 typedef bool fds_check(int fd, const void *context);
 
-/* Moves fd to a high number, if one is free, and marks the number as ours. Returns the number, or -1
- * if another thread of the program has closed fd or reused its number since it was opened. What is
- * there then stays open. Any thread. */
+/* Moves fd to a high number, if one is free, and marks the number as ours. Returns the number, or
+ * -1 if another thread of the program has closed fd or reused its number since it was opened. What
+ * is there then stays open. Any thread. */
 int fds_raise(int fd, fds_check *is_ours, const void *context);
 /* Removes the mark, without closing. Any thread; signal-safe. */
 void fds_forget(int fd);
@@ -34,8 +34,8 @@ bool fds_marked(int fd);
 /* The first marked number in from..to, or to + 1. Any thread; signal-safe. */
 uint64_t fds_next(uint64_t from, uint64_t to);
 
-/* fds_raise, and notes what identifies the file. FDS_NONE when it is not open any more. The caller gives up
- * fd and owns the result until fds_close. Any thread. */
+/* fds_raise, and notes what identifies the file. FDS_NONE when it is not open any more. The caller
+ * gives up fd and owns the result until fds_close. Any thread. */
 struct fds_file fds_keep(int fd);
 /* False when the application has closed the descriptor or reused its number. Any thread. */
 bool fds_ours(const struct fds_file *file);
