@@ -91,7 +91,9 @@ class Sonde:
 
     def __init__(self):
         self.folder = check.short_folder()
-        os.chmod(self.folder, 0o777)
+        os.chmod(self.folder, 0o755)
+        if self.user:
+            os.chown(self.folder, NOBODY, NOBODY)
         self.address = f"unix:{self.folder}/grpc.sock"
         self.sonded = subprocess.Popen(
             [*self.user, f"{stack.PREFIX}/bin/sonded", "--socket", f"{self.folder}/guest.sock", "--grpc", self.address,
