@@ -272,10 +272,8 @@ void capture_print_summary(const char *path, const struct capture_result *result
             group_digits(result->samples, samples), result->duration_ms / 1000.0,
             group_digits(result->dropped, dropped), is_best ? "" : ", clock ",
             is_best ? "" : result->clock, result->target_gone ? "; the target exited early" : "");
-    if (result->clock_note[0])
-        fprintf(stderr, "note: %s\n", result->clock_note);
-    if (result->budget_note[0])
-        fprintf(stderr, "overhead ceiling: %s\n", result->budget_note);
+    cli_put_line(stderr, "note: ", result->clock_note);
+    cli_put_line(stderr, "overhead ceiling: ", result->budget_note);
     if (result->samples == 0)
         fputs("no samples: the target was idle; if not, run `sonde doctor`\n", stderr);
     print_saved(result);

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,11 +18,6 @@ bool cli_options(const struct verb *verb, void *settings, bool stop_at_plain, in
         return true;
     *status = err == SONDE_CANCELLED ? 0 : cli_usage(verb, "%s", sonde_diag_text(&diag, err));
     return false;
-}
-
-int cli_fail(const struct verb *verb, sonde_err err, const struct sonde_diag *diag) {
-    fprintf(stderr, "sonde %s: %s\n", verb->name, sonde_diag_text(diag, err));
-    return sonde_error_info(err)->exit_code;
 }
 
 int cli_usage(const struct verb *verb, const char *format, ...) {
@@ -52,6 +48,26 @@ void cli_put_name(FILE *out, const char *name) {
 
 void cli_put_text(FILE *out, const char *text) {
     put(out, text, 1000);
+}
+
+void cli_put_line(FILE *out, const char *before, const char *text) {
+    if (!text[0])
+        return;
+    fputs(before, out);
+    cli_put_text(out, text);
+    fputc('\n', out);
+}
+
+/* What a service says may quote names from a profiled process. Some errors have several lines. */
+int cli_fail(const struct verb *verb, sonde_err err, const struct sonde_diag *diag) {
+    fprintf(stderr, "sonde %s: ", verb->name);
+    for (const char *line = sonde_diag_text(diag, err); line;) {
+        const char *end = strchr(line, '\n');
+        put(stderr, line, end ? (size_t)(end - line) : SIZE_MAX);
+        fputc('\n', stderr);
+        line = end && end[1] ? end + 1 : NULL;
+    }
+    return sonde_error_info(err)->exit_code;
 }
 
 void cli_age(char text[24], int64_t since_unix_ns) {

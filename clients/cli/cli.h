@@ -51,6 +51,8 @@ int cli_usage(const struct verb *verb, const char *format, ...)
 void cli_put_name(FILE *out, const char *name);
 /* The same with at most 1000 bytes, for sentences from elsewhere. */
 void cli_put_text(FILE *out, const char *text);
+/* A line: `before`, which is ours, and such a sentence. Nothing if the sentence is empty. */
+void cli_put_line(FILE *out, const char *before, const char *text);
 
 /* Writes the time since a wall-clock time: "42 s", "3 min", "5 h", "12 d". */
 void cli_age(char text[24], int64_t since_unix_ns);

@@ -4,6 +4,7 @@ runtime directory of its own."""
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -90,6 +91,13 @@ def test_a_verb_that_needs_the_guest_says_where_it_looked():
     check.equal((status, out), (1, ""))
     check.contains(err, "service.sock  web 1000\n")
     check.contains(err, "sonde heap: no process called nosuch is attached to any of these services\n")
+
+
+def test_an_error_has_no_control_characters():
+    """Such a name may come from a profiled process. The error has several lines, which stay."""
+    err = sonde(runtime("escapes", a=WEB, b=DB), "heap", "status", "no\x1b[31msuch\u009b\u202e")[2]
+    check.contains(err, "no?[31msuch")
+    assert "\n" in err and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", err), repr(err)
 
 
 def test_a_process_from_outside_is_asked_of_the_machines_service():

@@ -59,8 +59,7 @@ static void print_check(const Sonde__V1__UnwindCheck *check) {
                percent(check->reached_root, check->stacks),
                percent(check->other_reached_root, check->stacks));
     }
-    if (check->note[0])
-        printf("note: %s\n", check->note);
+    cli_put_line(stdout, "note: ", check->note);
     for (size_t i = 0; i < check->n_differences; i++)
         print_difference(check->differences[i]);
 }

@@ -76,11 +76,9 @@ void heap_print_state(const Sonde__V1__HeapState *state) {
     else if (state->available)
         puts("heap profiling is off; switch it on with `sonde heap on`");
     else
-        printf("heap profiling is not available in this target:\n"
-               "%s\n",
-               state->note[0] ? state->note : "its allocator cannot be profiled");
-    if ((state->active || state->available) && state->note[0])
-        printf("%s\n", state->note);
+        puts("heap profiling is not available in this target:");
+    bool has_reason = state->active || state->available || state->note[0];
+    cli_put_line(stdout, "", has_reason ? state->note : "its allocator cannot be profiled");
     print_dumps(state);
 }
 
