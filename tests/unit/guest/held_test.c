@@ -66,7 +66,7 @@ TEST(a_thread_whose_filter_kills_lives) {
 
 TEST(a_thread_whose_filter_kills_is_named) {
     struct scene scene;
-    scene_begin(&scene, "filtered", 2);
+    scene_begin(&scene, "filtered", 4);
     scene_capture(&scene, HZ(499), BEST);
     while (!strstr(scene.guest.state.note, "a seccomp filter may kill for the guest's calls"))
         fake_pump_until(&scene.guest, &scene.guest.states, scene.guest.states + 1);
