@@ -111,7 +111,7 @@ install_kernels() { # install_kernels SUITE...
 
 wanted=("${build_packages[@]}")
 [ "${1:-}" = --tests ] && wanted+=("${test_packages[@]}" "${kernel_packages[@]}")
-[ "${1:-}" = --kernels ] && wanted+=("${kernel_packages[@]}")
+[ "${1:-}" = --kernels ] && wanted+=("${kernel_packages[@]}" apparmor)
 mapfile -t packages < <(missing "${wanted[@]}")
 install_packages "${packages[@]}"
 case "${1:-}" in

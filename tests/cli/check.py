@@ -25,8 +25,9 @@ class Skip(Exception):
     """Raised if the machine lacks something that a test needs; the text says what."""
 
 
-def until(condition, seconds=20, what="the condition"):
-    """Waits until condition() returns something true, and returns that."""
+def until(condition, seconds=60, what="the condition"):
+    """Waits until condition() returns something true, and returns that. The time is for a machine that many share: a test that passes
+    does not need it."""
     end = time.monotonic() + seconds
     while True:
         result = condition()

@@ -158,7 +158,7 @@ def test_a_capture_is_complete_although_other_targets_start_and_die():
             short = subprocess.Popen([stack.SONDE, "run", "--name", "short", "--", DEMO], env=env,
                                      stdout=subprocess.DEVNULL)
             time.sleep(0.2)
-            child = check.until(lambda: check.children(short.pid), 20, "the process of the target named short")
+            child = check.until(lambda: check.children(short.pid), what="the process of the target named short")
             os.kill(child[0][0], signal.SIGKILL)
             check.equal(short.wait(20), 128 + 9, "status")
             rounds += 1

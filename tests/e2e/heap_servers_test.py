@@ -91,7 +91,7 @@ class ClickHouse:
     def __enter__(self):
         try:
             check.until(lambda: self.query("create table if not exists t (k UInt64, s String) engine = Memory"),
-                        seconds=40, what="an answer of ClickHouse")
+                        seconds=180, what="an answer of ClickHouse")
         except BaseException:
             self.server.stop()
             raise
@@ -110,7 +110,7 @@ def test_the_documented_commands_work_with_clickhouse():
         # TiKV's commands: jeprof on the URL, then on a dump fetched with curl
         run("jeprof --svg {heap} > heap.svg", heap=heap)
         check.contains(run("head -c 5 heap.svg"), "<?xml")
-        check.contains(run("jeprof --text {heap}", heap=heap), "DB::")
+        check.until(lambda: "DB::" in run("jeprof --text {heap}", heap=heap), what="the names of a program of 400 MB")
         run("curl -sf {heap} -o before.hprof", heap=heap)
         check.contains(run("jeprof --svg {binary} before.hprof", binary=CLICKHOUSE), "insertRangeFrom")
         # GreptimeDB's commands: dumps by POST, collapsed stacks, and the growth between two dumps
@@ -137,7 +137,7 @@ def test_clickhouse_without_prof_is_profiled_by_sondes_sampler():
         clickhouse.insert(2000000)
         heap = f"{server.page}/debug/pprof/heap"
         run("jeprof --svg {heap} > ours.svg", heap=heap)
-        check.contains(run("jeprof --text {heap}", heap=heap), "DB::")
+        check.until(lambda: "DB::" in run("jeprof --text {heap}", heap=heap), what="the names of a program of 400 MB")
         check.contains(run("go tool pprof -top {heap}", heap=heap), "insertRangeFrom")
         check.equal(server.get("/debug/pprof/heap_deactivate")[2], b"deactivate heap profile success")
         check.equal(clickhouse.query("select count() from t").strip(), "2000000")

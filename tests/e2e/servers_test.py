@@ -144,7 +144,7 @@ def test_clickhouse():
     query = "select sum(cityHash64(toString(number))) from numbers(900000000)"
     load = ("curl", "-s", f"http://127.0.0.1:{http}/", "--data-binary", query)
     with stack.Server(program, f"--config-file={config}") as server:
-        check.until(lambda: ask_clickhouse(http, "select 1") == "1", 40, "an answer of clickhouse-server")
+        check.until(lambda: ask_clickhouse(http, "select 1") == "1", 180, "an answer of clickhouse-server")
         with stack.Load(*load):
             check_nothing_is_lost(comments(server, "clickhouse"), 0.3)
         assert ask_clickhouse(http, "select 6 * 7") == "42"

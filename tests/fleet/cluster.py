@@ -35,7 +35,7 @@ class Cluster:
             server.configure(EXTRA.format(shards, self.zookeeper_port, number // 2 + 1, number))
         self.start()
         for server in self.servers:
-            check.until(lambda server=server: self.has_zookeeper(server), 60, "ZooKeeper")
+            check.until(lambda server=server: self.has_zookeeper(server), 180, "ZooKeeper")
 
     def start_zookeeper(self):
         folder, self.zookeeper_port = check.short_folder(), check.free_port()

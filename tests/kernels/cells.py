@@ -30,7 +30,10 @@ SETTINGS = [
      "guest threads curl"),
     sysctl("yama/ptrace_scope", 1, 0, "record waits threads", "record threads guest"),
     sysctl("yama/ptrace_scope", 2, 0, "record waits threads", "record threads guest"),
-    ("cgroup v1", "mkdir -p /run/v1 && mount -t cgroup -o none,name=v1 none /run/v1", "umount /run/v1", "record machine", ""),
+    ("cgroup v1", "mkdir -p /run/v1 && mount -t cgroup -o cpu,cpuacct none /run/v1 && mkdir /run/v1/x && cat /tmp/root/pid >/run/v1/x/cgroup.procs",
+     "cat /tmp/root/pid >/run/v1/cgroup.procs && rmdir /run/v1/x && umount /run/v1", "record machine", ""),
+    ("read-only root", "mount -o remount,ro /", "mount -o remount,rw /", "record machine waits threads guest curl", "guest threads curl"),
+    ("AppArmor confines the target", "cat /confined.policy >/sys/kernel/security/apparmor/.load", "true", "confined", ""),
     ("unprivileged_bpf_disabled=1", "echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled", "true", "bpf", ""),
     ("modules_disabled=1", "echo 1 >/proc/sys/kernel/modules_disabled", "true", "record curl", "curl"),
     sysctl("yama/ptrace_scope", 3, None, "record threads guest", "guest threads"),
@@ -46,6 +49,8 @@ BOOTS = {
     "8 CPUs": (("bookworm",), [("8 CPUs", "true", "true", "record machine hotplug", "guest")], 8, 1024, "", 300),
     "lockdown": (("bookworm",), [("lockdown=confidentiality", "true", "true", "record waits bpf machine guest threads", "guest threads")], 2, 1024,
                  "lockdown=confidentiality", 200),
+    "integrity": (("bookworm",), [("lockdown=integrity", "true", "true", "record waits bpf machine guest threads", "guest threads")], 2, 1024,
+                  "lockdown=integrity", 200),
 }
 
 

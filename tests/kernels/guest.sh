@@ -73,6 +73,15 @@ ask_threads() {
     has 'spin_caller' && has 'main'
     answer $?
 }
+ask_confined() { # a process that AppArmor confines
+    /confined/spin 100000 >/dev/null 2>&1 &
+    sleep 0.5
+    rm -f "/tmp/$user"/?.collapsed
+    as "$user" "grep enforce /proc/$!/attr/current && sonde record $! -d 1 -F 199 -o /tmp/$user/x.collapsed && sonde threads $!"
+    has 'spin_worker;spin_caller;spin_leaf' x.collapsed && has enforce && has spin_caller
+    answer $?
+    kill $!
+}
 ask_curl() {
     as "$user" "curl -s -m 20 http://127.0.0.1:$port/v1/targets"
     has '"pid"'

@@ -48,6 +48,14 @@ def make_root(root, prefix, spin):
     os.chmod(os.path.join(root, "init"), 0o755)
 
 
+def add_policy(root, spin):
+    """A program and the compiled profile of AppArmor that confines it."""
+    copy(spin, root, "/confined/spin")
+    with open(os.path.join(root, "confined.policy"), "wb") as policy:
+        subprocess.run(["apparmor_parser", "--stdout", "--skip-kernel-load", "--skip-cache", os.path.join(HERE, "confined.profile")],
+                       stdout=policy, check=True)
+
+
 def pack(root, image):
     with open(image, "wb") as out:
         subprocess.run("find . -print0 | cpio -0 -o -H newc --quiet | gzip -1", shell=True, cwd=root, stdout=out, check=True)

@@ -18,6 +18,7 @@ def ask(prefix, spin, folder, names):
     found = {}
     emulated = machine.Machine(prefix, spin)
     try:
+        machine.add_policy(emulated.root, spin)
         for name, (suites, settings, cpus, mib, options, seconds) in cells.BOOTS.items():
             for suite in suites:
                 if names and not any(part in (name, suite) for part in names):

@@ -42,7 +42,7 @@ class ClickHouse:
     def start(self):
         self.process = subprocess.Popen([PROGRAM, f"--config-file={self.folder}/config.xml"], cwd=self.folder,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        check.until(self.answers, 60, "an answer of ClickHouse")
+        check.until(self.answers, 180, "an answer of ClickHouse")
 
     def answers(self):
         try:
