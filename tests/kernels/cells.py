@@ -32,7 +32,6 @@ SETTINGS = [
     sysctl("yama/ptrace_scope", 2, 0, "record waits threads", "record threads guest"),
     ("cgroup v1", "mkdir -p /run/v1 && mount -t cgroup -o cpu,cpuacct none /run/v1 && mkdir /run/v1/x && cat /tmp/root/pid >/run/v1/x/cgroup.procs",
      "cat /tmp/root/pid >/run/v1/cgroup.procs && rmdir /run/v1/x && umount /run/v1", "record machine", ""),
-    ("read-only root", "mount -o remount,ro /", "mount -o remount,rw /", "record machine waits threads guest curl", "guest threads curl"),
     ("AppArmor confines the target", "cat /confined.policy >/sys/kernel/security/apparmor/.load", "true", "confined", ""),
     ("unprivileged_bpf_disabled=1", "echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled", "true", "bpf", ""),
     ("modules_disabled=1", "echo 1 >/proc/sys/kernel/modules_disabled", "true", "record curl", "curl"),

@@ -52,7 +52,7 @@ def add_policy(root, spin):
     """A program and the compiled profile of AppArmor that confines it."""
     copy(spin, root, "/confined/spin")
     with open(os.path.join(root, "confined.policy"), "wb") as policy:
-        subprocess.run(["apparmor_parser", "--stdout", "--skip-kernel-load", "--skip-cache", os.path.join(HERE, "confined.profile")],
+        subprocess.run(["apparmor_parser", "--quiet", "--stdout", "--skip-kernel-load", "--skip-cache", os.path.join(HERE, "confined.profile")],
                        stdout=policy, check=True)
 
 
