@@ -65,8 +65,6 @@ bool guest_capabilities_differ(void);
  * thread, with the caller's capabilities, which continues. Not signal-safe. */
 bool guest_suspend_control(void);
 void guest_resume_control(void);
-/* Whether the caller is not the child of a vfork, which has the parent's memory. Any thread. */
-bool guest_is_own_process(void);
 /* Before a filter for all threads, which may kill the control thread: ends the guest for good, in
  * the children of forks as well. Returns whether it was running; guest_come_back takes that if
  * there is no filter after all. Not signal-safe. */

@@ -57,10 +57,10 @@ bool held_has_harmless_filter(uint32_t tid) {
     return row && row->reasons & FILTER_IS_HARMLESS;
 }
 
-uint32_t held_count(enum hold_reason reason) {
+uint32_t held_count(unsigned reasons) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < limit; i++)
-        count += rows[i].tid && rows[i].reasons & reason;
+        count += rows[i].tid && rows[i].reasons & reasons;
     return count;
 }
 

@@ -43,8 +43,8 @@ void held_remove(uint32_t tid, unsigned reasons);
 /* 0 = the thread may be sampled. */
 unsigned held_reasons(uint32_t tid);
 bool held_has_harmless_filter(uint32_t tid);
-/* Number of threads with that reason. */
-uint32_t held_count(enum hold_reason reason);
+/* Number of threads with one of these reasons. */
+uint32_t held_count(unsigned reasons);
 /* Removes the threads of process `pid` that have ended. */
 void held_forget_ended(uint32_t pid);
 /* In the child of a fork, which is thread `tid`. No lock is needed. */

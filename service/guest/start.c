@@ -124,16 +124,12 @@ int guest_start(uint32_t delay_ms) {
     return error;
 }
 
-bool guest_is_own_process(void) {
-    return raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
-}
-
 /* ---- Suspension ---- */
 
 bool guest_capabilities_differ(void) {
     struct capabilities own, control_rights;
     int tid = atomic_load(&control_tid);
-    if (!atomic_load(&running) || held_from_calls() || !guest_is_own_process())
+    if (!atomic_load(&running) || held_from_calls() || !handler_is_own_process())
         return false;
     if (tid == 0)
         return true; /* not known yet */
@@ -183,7 +179,7 @@ void guest_connect_now(void) {
     int saved = errno;
     struct timespec pause = {0, 1000000};
     bool socket_exists = guest.socket_path[0] == '@' || access(guest.socket_path, F_OK) == 0;
-    if (atomic_load(&running) && socket_exists && guest_is_own_process() && is_unconnected()) {
+    if (atomic_load(&running) && socket_exists && handler_is_own_process() && is_unconnected()) {
         handler_wake_control();
         for (int i = 0; i < CONNECT_TRIES && is_unconnected(); i++)
             nanosleep(&pause, NULL);

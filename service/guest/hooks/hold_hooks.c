@@ -44,7 +44,8 @@ static long set_stack(const stack_t *stack, stack_t *old) {
     bool is_small =
         stack && !(stack->ss_flags & SS_DISABLE) && stack->ss_size < stack_room_needed();
     bool was_held = held_own & HOLD_STACK;
-    bool is_change = stack && is_small != was_held && !held_from_calls() && guest_is_own_process();
+    bool is_change =
+        stack && is_small != was_held && !held_from_calls() && handler_is_own_process();
     if (is_change && is_small)
         threads_hold(HOLD_STACK);
     long result = raw_call3(SYS_sigaltstack, (long)stack, (long)old, 0);
@@ -60,55 +61,62 @@ HOOK int sigaltstack(const stack_t *stack, stack_t *old) {
 /* ---- Filters ---- */
 
 struct filter_call {
-    bool is_one;  /* a call that installs a filter */
-    bool for_all; /* for all threads */
-    bool harms;   /* the filter may kill for a call of the guest */
-    bool
-        is_elsewhere; /* its thread makes no calls for us, or its memory and clocks are another's */
-    bool has_left;    /* the guest was running and has ended */
-    unsigned reason;  /* to hold this thread, if it is new; otherwise 0 */
+    bool is_one;                      /* a call that installs a filter */
+    bool is_strict;                   /* strict mode; otherwise a program */
+    bool for_all;                     /* for all threads */
+    const struct sock_fprog *program; /* the caller's, perhaps not readable */
+
+    /* What begin_filter has done. */
+    bool has_left; /* the guest was running and has ended */
+    bool is_held;  /* for all: the guest is off; otherwise this thread has `reason` */
+    unsigned reason;
 };
 
-/* From the arguments of prctl. */
 static struct filter_call from_prctl(long option, long mode, long program) {
-    struct filter_call call = {.is_one = option == PR_SET_SECCOMP};
-    call.harms = call.is_one && (mode != SECCOMP_MODE_FILTER ||
-                                 seccomp_program_harms((const struct sock_fprog *)program, true));
-    return call;
+    return (struct filter_call){.is_one = option == PR_SET_SECCOMP,
+                                .is_strict = mode != SECCOMP_MODE_FILTER,
+                                .program = (const struct sock_fprog *)program};
 }
 
-/* From the arguments of seccomp. Before a capture, perf_event_open is tried (clock.c). */
 static struct filter_call from_seccomp(long operation, long flags, long program) {
-    struct filter_call call = {
-        .is_one = operation == SECCOMP_SET_MODE_STRICT || operation == SECCOMP_SET_MODE_FILTER,
-        .for_all = flags & SECCOMP_FILTER_FLAG_TSYNC,
-    };
-    bool with_perf = !call.for_all || atomic_load(&handler_state.sampling);
-    call.harms =
-        call.is_one && (operation != SECCOMP_SET_MODE_FILTER ||
-                        seccomp_program_harms((const struct sock_fprog *)program, with_perf));
-    return call;
+    bool is_filter = operation == SECCOMP_SET_MODE_FILTER;
+    return (struct filter_call){.is_one = is_filter || operation == SECCOMP_SET_MODE_STRICT,
+                                .is_strict = !is_filter,
+                                .for_all = is_filter && (flags & SECCOMP_FILTER_FLAG_TSYNC),
+                                .program = (const struct sock_fprog *)program};
 }
 
+/* Whether the filter may kill for a call of the guest. Before a capture, the control thread tries
+ * perf_event_open (clock.c). */
+static bool harms(const struct filter_call *call) {
+    bool with_perf = !call->for_all || atomic_load(&handler_state.sampling);
+    return call->is_strict || seccomp_program_harms(call->program, with_perf);
+}
+
+/* Does nothing for a thread that makes no calls for us any more, and in the child of a vfork, whose
+ * memory and clocks are the parent's. */
 static void begin_filter(struct filter_call *call) {
-    call->is_elsewhere = !call->is_one || held_from_calls() || !guest_is_own_process();
-    if (call->is_elsewhere)
+    if (!call->is_one || held_from_calls() || !handler_is_own_process())
         return;
-    if (call->for_all && call->harms)
-        call->has_left = guest_leave();
-    else if (!call->for_all)
-        call->reason = (call->harms ? HOLD_FILTER : FILTER_IS_HARMLESS) & ~held_own;
-    if (call->reason)
+    bool is_harmful = harms(call);
+    if (call->for_all) {
+        call->is_held = is_harmful;
+        call->has_left = is_harmful && guest_leave();
+        return;
+    }
+    call->reason = (is_harmful ? HOLD_FILTER : FILTER_IS_HARMLESS) & ~held_own;
+    call->is_held = call->reason != 0;
+    if (call->is_held)
         threads_hold(call->reason);
 }
 
 static void end_filter(const struct filter_call *call, bool is_installed) {
-    if (call->is_elsewhere || is_installed)
+    if (!call->is_held || is_installed)
         return;
     int saved = errno;
-    if (call->for_all && call->harms)
+    if (call->for_all)
         guest_come_back(call->has_left);
-    if (call->reason)
+    else
         threads_release(call->reason);
     errno = saved;
 }

@@ -55,7 +55,8 @@ static bool perf_kills(void) {
 }
 
 /* Whether a filter that the control thread has inherited kills for a call that a tick makes. The
- * arguments are wrong, so that they fail otherwise. rt_sigreturn cannot be tried in this way. */
+ * arguments are wrong, so a call that the filter lets pass fails. rt_sigreturn is not tried, because
+ * it would end the child. */
 static bool tick_kills(void) {
     char name[16];
     const struct seccomp_probe_call calls[] = {
@@ -298,7 +299,7 @@ void clock_disarm(struct sampled_thread *thread) {
 }
 
 int clock_process(uint64_t period_ns) {
-    if (period_ns && held_count(HOLD_STACK) + held_count(HOLD_FILTER) > 0)
+    if (period_ns && held_count(HOLD_STACK | HOLD_FILTER) > 0)
         return EPERM;
     struct timeval span = {(time_t)(period_ns / 1000000000),
                            (suseconds_t)(period_ns / 1000 % 1000000)};

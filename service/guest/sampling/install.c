@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/install.h"
 
+#include "service/guest/held.h"
 #include "service/guest/libc.h"
 #include "service/guest/process/procfs.h"
 #include "service/guest/raw.h"
@@ -24,17 +25,20 @@ static int signal_of(enum chain_signal which) {
 }
 
 /* Writers are rare and fast. All signals are masked, so that a handler cannot interrupt a writer
- * and wait for it. */
+ * and wait for it. A thread that a filter may kill for these calls goes without. */
 static void lock_actions(uint64_t *old_mask) {
     uint64_t all = ~0ull;
-    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)old_mask, 8, 0);
+    if (!held_from_calls())
+        raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)old_mask, 8, 0);
     while (atomic_exchange(&lock, 1))
-        raw_call3(SYS_sched_yield, 0, 0, 0);
+        if (!held_from_calls())
+            raw_call3(SYS_sched_yield, 0, 0, 0);
 }
 
 static void unlock_actions(const uint64_t *old_mask) {
     atomic_store(&lock, 0);
-    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
+    if (!held_from_calls())
+        raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
 }
 
 static struct chain_action from_libc(const struct sigaction *action) {
@@ -131,14 +135,9 @@ static struct chain *chain_of(int signal) {
     return NULL;
 }
 
-/* The child of a vfork shares our memory but not our handlers: it must call the kernel. */
-static bool is_own_process(void) {
-    return (uint32_t)raw_call3(SYS_getpid, 0, 0, 0) == handler_state.pid;
-}
-
 bool install_virtual(int signal, const struct sigaction *action, struct sigaction *old) {
     struct chain *chain = signal > 0 ? chain_of(signal) : NULL;
-    if (!chain || !is_own_process())
+    if (!chain || (!held_from_calls() && !handler_is_own_process()))
         return false;
     struct chain_action next, before;
     if (action)

@@ -78,9 +78,9 @@ static bool differ(const struct procfs_seccomp *filters) {
     return filters->mode != own_filters.mode || filters->filters != own_filters.filters;
 }
 
-/* Whether a thread has filters that the control thread does not have, and of which nothing is
- * known. In a chroot, where they cannot be counted, a filter of any thread counts for the new
- * ones. The control thread's own may have changed, by a filter for all. */
+/* Whether a thread has filters that the control thread does not have and whose programs the guest
+ * has not read. In a chroot they cannot be counted, so there a thread counts as filtered if any
+ * thread is. A filter for all threads changes the control thread's own number, too. */
 static bool has_unknown_filter(uint32_t tid) {
     struct procfs_seccomp filters;
     if (held_has_harmless_filter(tid))
@@ -288,34 +288,40 @@ void threads_enter(struct walk_stack stack, const struct unwind_registers *start
     sampled_threads_unlock(&mask);
 }
 
-void threads_hold(enum hold_reason reason) {
+/* Stops or starts the clock of the calling thread, as its reasons demand. */
+static void follow_reasons(uint32_t tid) {
+    struct sampled_thread *thread = handler_find_thread(tid);
+    bool is_held = held_reasons(tid) != 0;
+    if (!thread || is_held == (thread->clock == SAMPLE_CLOCK_NONE))
+        return;
+    if (thread->clock == SAMPLE_CLOCK_PROCESS)
+        clock_process(0);
+    if (is_held)
+        clock_disarm(thread);
+    else
+        report(thread, due_now(thread), RING_UNSEEN_NO_CLOCK);
+    arm(thread, NULL);
+}
+
+static void change_reasons(unsigned reasons, bool is_added) {
     uint64_t mask;
     sampled_threads_lock(&mask);
     uint32_t tid = (uint32_t)raw_gettid();
-    held_add(tid, reason);
-    held_own |= reason;
-    struct sampled_thread *thread = held_reasons(tid) ? handler_find_thread(tid) : NULL;
-    if (thread && thread->clock == SAMPLE_CLOCK_PROCESS)
-        clock_process(0);
-    if (thread) {
-        clock_disarm(thread);
-        arm(thread, NULL);
-    }
+    held_own = is_added ? held_own | reasons : held_own & ~reasons;
+    if (is_added)
+        held_add(tid, reasons);
+    else
+        held_remove(tid, reasons);
+    follow_reasons(tid);
     sampled_threads_unlock(&mask);
 }
 
-void threads_release(enum hold_reason reason) {
-    uint64_t mask;
-    sampled_threads_lock(&mask);
-    uint32_t tid = (uint32_t)raw_gettid();
-    held_remove(tid, reason);
-    held_own &= ~(unsigned)reason;
-    struct sampled_thread *thread = handler_find_thread(tid);
-    if (thread && thread->clock == SAMPLE_CLOCK_NONE && held_reasons(tid) == 0) {
-        report(thread, due_now(thread), RING_UNSEEN_NO_CLOCK);
-        arm(thread, NULL);
-    }
-    sampled_threads_unlock(&mask);
+void threads_hold(unsigned reasons) {
+    change_reasons(reasons, true);
+}
+
+void threads_release(unsigned reasons) {
+    change_reasons(reasons, false);
 }
 
 /* A tick that is due by now is delivered before clock_disarm returns, and finds the entry in
@@ -412,7 +418,7 @@ void threads_note(char *note, size_t size) {
 uint32_t threads_held(void) {
     uint64_t mask;
     sampled_threads_lock(&mask);
-    uint32_t count = held_count(HOLD_STACK) + held_count(HOLD_FILTER);
+    uint32_t count = held_count(HOLD_STACK | HOLD_FILTER);
     sampled_threads_unlock(&mask);
     return count;
 }

@@ -37,8 +37,8 @@ void threads_leave(void);
 
 /* The calling thread must not be sampled from now on, or may be again. When threads_hold returns,
  * its last tick has been delivered. FILTER_IS_HARMLESS holds nothing. Not signal-safe. */
-void threads_hold(enum hold_reason reason);
-void threads_release(enum hold_reason reason);
+void threads_hold(unsigned reasons);
+void threads_release(unsigned reasons);
 
 /* Around exec, on the calling thread: stops its clock and takes back a tick that is pending, which
  * would kill the new program. _release starts the clock again when exec has failed. Signal-safe;

@@ -158,6 +158,13 @@ static inline uint64_t handler_thread_descriptor(void) {
     return descriptor;
 }
 
+/* Whether the caller is not the child of a vfork, which has the parent's memory, but neither its
+ * threads nor its handlers. Any thread; signal-safe. */
+SONDE_SIGSAFE
+static inline bool handler_is_own_process(void) {
+    return raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
+}
+
 /* From the high bits down: 24 bits secret, 24 bits incarnation, 16 bits index of the thread. */
 static inline uint64_t handler_cookie(uint32_t incarnation, uint32_t index) {
     return (uint64_t)handler_state.secret << 40 | (uint64_t)incarnation << 16 | index;

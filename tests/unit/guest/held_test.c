@@ -40,8 +40,8 @@ TEST(a_small_alternate_stack_that_is_set_past_libc_is_not_overrun) {
     fake_stop(&scene.guest);
     uint64_t all = fake_weight(&scene.guest, (uint32_t)touched.a);
     CHECK_INT(touched.b, ==, 0);
-    CHECK_INT(no_stack_drops(&scene), >, 100);
-    CHECK_INT(all, >, 400000000); /* after it is disabled */
+    CHECK_INT(no_stack_drops(&scene), >, 20); /* at 100 Hz, the slowest kernel's tick, 80 */
+    CHECK_INT(all, >, 400000000);             /* after it is disabled */
     CHECK_INT(all, <, 1200000000);
     scene_end(&scene);
 }
@@ -62,6 +62,11 @@ TEST(a_strict_thread_lives) {
 
 TEST(a_thread_whose_filter_kills_lives) {
     check_filtered(2);
+}
+
+/* The guest does not read the second filter, since that would take system calls. */
+TEST(a_thread_that_adds_a_filter_to_a_killing_one_lives) {
+    check_filtered(5);
 }
 
 TEST(a_thread_whose_filter_kills_is_named) {

@@ -128,6 +128,15 @@ static void refuse_perf(void) {
 
 static _Atomic bool is_over;
 
+/* Programs may install filters one by one, and set their own SIGTRAP handler meanwhile. */
+static void kill_more(void) {
+    static const int calls[] = {SYS_exit, SYS_clock_gettime, SYS_seccomp, SYS_rt_sigaction};
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    kill_but_for(calls, 4, 0);
+    kill_but_for(calls, 4, 0);
+    sigaction(SIGTRAP, &action, NULL);
+}
+
 static void *burn_filtered(void *how) {
     static const int calls[] = {SYS_exit, SYS_clock_gettime};
     long spins = spins_of(BURNED_MS / 4);
@@ -135,9 +144,14 @@ static void *burn_filtered(void *how) {
         prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
     else if (how == (void *)3)
         refuse_perf();
+    else if (how == (void *)5)
+        kill_more();
     else
         kill_but_for(calls, 2, 0);
-    spin(4 * spins);
+    if (how == (void *)3)
+        subject_work(BURNED_MS * SUBJECT_MS);
+    else
+        spin(4 * spins);
     while (how == (void *)4 && !is_over)
         SUBJECT_SPIN();
     raw(SYS_exit, 0, 0, 0);
@@ -145,7 +159,7 @@ static void *burn_filtered(void *how) {
 }
 
 /* 1: a strict thread; 2: a thread whose filter kills; 3: a thread whose filter refuses; 4: like 2,
- * until the test says so. */
+ * until the test says so; 5: a thread that goes on to change its filters and handlers. */
 void verb_filtered(int how) {
     pthread_t thread;
     subject_say("ready", 0, 0);
