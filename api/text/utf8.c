@@ -105,14 +105,16 @@ void sonde_utf8_replace(char *text, char other) {
     }
 }
 
+size_t sonde_utf8_put_next(struct sonde_buf *out, const char *text, size_t len, char other) {
+    size_t step = sonde_utf8_printable(text, len);
+    if (step)
+        sonde_buf_append(out, text, step);
+    else
+        sonde_buf_putc(out, other);
+    return step ? step : 1;
+}
+
 void sonde_utf8_put(struct sonde_buf *out, const char *text, char other) {
-    size_t len = strlen(text);
-    for (size_t i = 0; i < len;) {
-        size_t step = sonde_utf8_printable(text + i, len - i);
-        if (step)
-            sonde_buf_append(out, text + i, step);
-        else
-            sonde_buf_putc(out, other);
-        i += step ? step : 1;
-    }
+    for (size_t i = 0, len = strlen(text); i < len;)
+        i += sonde_utf8_put_next(out, text + i, len - i, other);
 }

@@ -35,5 +35,8 @@ void sonde_utf8_escape(struct sonde_buf *out, const char *text, size_t len);
 void sonde_utf8_replace(char *text, char other);
 /* Appends a string with the same replacements. */
 void sonde_utf8_put(struct sonde_buf *out, const char *text, char other);
+/* Appends the first character, or `other` for one byte. Returns the bytes of text that it stands
+ * for. len must be at least 1. */
+size_t sonde_utf8_put_next(struct sonde_buf *out, const char *text, size_t len, char other);
 
 #endif

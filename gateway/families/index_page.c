@@ -37,15 +37,11 @@ static size_t chapter_of(const struct route *route) {
 }
 
 static void append_html(struct sonde_buf *out, const char *text) {
-    for (size_t len = strlen(text), step; len; text += step, len -= step) {
-        step = sonde_utf8_printable(text, len);
+    for (size_t len = strlen(text), step = 1; len; text += step, len -= step, step = 1) {
         if (strchr("<>&\"'", *text))
             sonde_buf_printf(out, "&#%d;", *text);
-        else if (step)
-            sonde_buf_append(out, text, step);
         else
-            sonde_buf_putc(out, '?');
-        step += !step;
+            step = sonde_utf8_put_next(out, text, len, '?');
     }
 }
 

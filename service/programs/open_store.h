@@ -9,10 +9,9 @@
 
 #include <signal.h>
 
-/* store_open on a thread of its own. awaited: the signals that serve_block_signals has blocked. At
- * SIGTERM, SIGINT, and SIGHUP with a terminal, it starts the exit watchdog, stops *end, which is
- * limits->end, and
- * returns SONDE_CANCELLED; otherwise it returns what store_open does. */
+/* store_open on a thread of its own. awaited: the signals that serve_block_signals has blocked;
+ * end: the same as limits->end. SIGTERM, SIGINT, and SIGHUP with a terminal start the exit watchdog
+ * and stop *end; then it returns SONDE_CANCELLED. Otherwise it returns what store_open does. */
 SONDE_MUST_USE sonde_err open_store(const char *program, const char *name,
                                     const struct store_limits *limits, struct store_stop *end,
                                     const sigset_t *awaited, struct store **store,

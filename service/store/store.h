@@ -276,9 +276,9 @@ struct store {
 struct store_limits {
     uint32_t keep_s;
     uint64_t max_bytes;
-    /* Once it is stopped, calls that wait for another machine end within about a second, opening
-     * the store included, and send nothing more: SONDE_UNAVAILABLE. It must outlive the store;
-     * NULL = never. An engine on this machine's disk ignores it. */
+    /* After it was stopped, calls that wait for another machine, store_open included, return
+     * SONDE_UNAVAILABLE within about a second and send nothing more. It must outlive the store.
+     * NULL = never stopped. Engines on this machine's disk ignore it. */
     const struct store_stop *end;
 };
 

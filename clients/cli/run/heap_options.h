@@ -15,7 +15,7 @@
 
 struct heap_options {
     bool is_added[JEMALLOC_VARIABLES]; /* HEAP_OPTIONS goes in front of that variable's value */
-    char reason[256]; /* why it is in none although that matters to the user; "" = no reason */
+    char reason[256]; /* for the user: why a jemalloc was not prepared; "" = nothing to say */
 };
 
 /* `path` is the file of argv[0]. Starts dynamic linkers and waits for them. */

@@ -30,14 +30,8 @@ static size_t terminal_width(void) {
 /* Writes a name from outside without control characters, which could change the terminal's state,
  * and without an incomplete character at its end. */
 static void put_text(struct sonde_buf *line, const char *text, size_t most) {
-    for (size_t len = strnlen(text, most), step; len; text += step, len -= step) {
-        step = sonde_utf8_printable(text, len);
-        if (step)
-            sonde_buf_append(line, text, step);
-        else
-            sonde_buf_putc(line, '?');
-        step += !step;
-    }
+    for (size_t i = 0, len = strnlen(text, most); i < len;)
+        i += sonde_utf8_put_next(line, text + i, len - i, '?');
 }
 
 static void user_of(const Sonde__V1__Target *target, char user[MAX_USER + 1]) {

@@ -95,14 +95,9 @@ static int by_ends(const void *left, const void *right) {
 
 static void append_label(struct sonde_buf *out, const char *name) {
     for (size_t len = strlen(name), step; len; name += step, len -= step) {
-        step = sonde_utf8_printable(name, len);
         if (*name == '"' || *name == '\\')
             sonde_buf_putc(out, '\\');
-        if (step)
-            sonde_buf_append(out, name, step);
-        else
-            sonde_buf_putc(out, ' ');
-        step += !step;
+        step = sonde_utf8_put_next(out, name, len, ' ');
     }
 }
 

@@ -41,17 +41,13 @@ static void append_number(struct sonde_buf *out, const char *name, const char *t
 /* Escapes the value: a target chooses its own name. */
 static void append_label(struct sonde_buf *out, const char *name, const char *value) {
     sonde_buf_printf(out, "%s=\"", name);
-    for (size_t len = strlen(value), step; len; value += step, len -= step) {
-        step = sonde_utf8_printable(value, len);
+    for (size_t len = strlen(value), step = 1; len; value += step, len -= step, step = 1) {
         if (*value == '"' || *value == '\\')
             sonde_buf_printf(out, "\\%c", *value);
         else if (*value == '\n')
             sonde_buf_puts(out, "\\n");
-        else if (step)
-            sonde_buf_append(out, value, step);
         else
-            sonde_buf_putc(out, '?');
-        step += !step;
+            step = sonde_utf8_put_next(out, value, len, '?');
     }
     sonde_buf_putc(out, '"');
 }

@@ -35,7 +35,7 @@ bool fds_marked(int fd);
 uint64_t fds_next(uint64_t from, uint64_t to);
 
 /* fds_raise, and notes what identifies the file. FDS_NONE when it is not open any more. The caller
- * gives up fd and owns the result until fds_close. Any thread. */
+ * must not use fd afterwards, and owns the result until fds_close. Any thread. */
 struct fds_file fds_keep(int fd);
 /* False when the application has closed the descriptor or reused its number. Any thread. */
 bool fds_ours(const struct fds_file *file);

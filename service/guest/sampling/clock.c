@@ -55,8 +55,8 @@ static bool perf_kills(void) {
 }
 
 /* Whether a filter that the control thread has inherited kills for a call that a tick makes. The
- * arguments are wrong, so a call that the filter lets pass fails. rt_sigreturn is not tried, because
- * it would end the child. */
+ * arguments are wrong, so a call that the filter lets pass fails. rt_sigreturn is not tried,
+ * because it would end the child. */
 static bool tick_kills(void) {
     char name[16];
     const struct seccomp_probe_call calls[] = {

@@ -6,9 +6,10 @@
 
 #include <stddef.h>
 
-/* Bytes for the kernel's frame and our handler. The kernel says how large its frame can be on this
- * CPU (AT_MINSIGSTKSZ, since Linux 5.14 on x86-64). Before, it is at least the area of XSAVE, whose
- * size CPUID has (leaf 13). Any thread; signal-safe. */
+/* The number of bytes that the kernel's frame and our handler take. Since Linux 5.14, the kernel
+ * tells x86-64 programs how large its frame can be on this CPU (AT_MINSIGSTKSZ). On older kernels
+ * it is estimated: the frame is mostly the area of XSAVE, whose size is in leaf 13 of CPUID. Any
+ * thread; signal-safe. */
 size_t stack_room_needed(void);
 
 #endif

@@ -56,14 +56,8 @@ static int by_total(const void *a, const void *b) {
 /* Counts the bytes of one UTF-8 character once, and replaces control characters and invalid bytes,
  * which count each. */
 void live_put_text(struct sonde_buf *out, const char *text, unsigned columns) {
-    for (size_t len = strlen(text), step; len && columns-- > 0; text += step, len -= step) {
-        step = sonde_utf8_printable(text, len);
-        if (step)
-            sonde_buf_append(out, text, step);
-        else
-            sonde_buf_putc(out, '?');
-        step += !step;
-    }
+    for (size_t i = 0, len = strlen(text); i < len && columns-- > 0;)
+        i += sonde_utf8_put_next(out, text + i, len - i, '?');
 }
 
 void live_put_line(struct sonde_buf *out, const char *text, unsigned columns) {

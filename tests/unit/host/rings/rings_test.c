@@ -314,7 +314,7 @@ TEST(a_ring_that_is_not_read_counts_what_it_loses) {
     CHECK_INT(poll(&ready, 1, 0), ==, 0);
     child_go(child);
     CHECK_INT(poll(&ready, 1, DEADLINE_S * 1000), ==, 1); /* half full */
-    while (child_cpu_ns(child.pid) < 100 * MS)
+    while (child_cpu_ns(child.pid) < 400 * MS)
         usleep(1000);
     rings_drain(rings, 0, on_record, &seen, NULL);
     CHECK_INT(seen.records, >, 0);
