@@ -39,16 +39,23 @@ static void send_status(struct rpc_call *call) {
     rpc_send(call, &response.base);
 }
 
+/* If the first status is still on its way, the last one follows when it has left. */
 static void on_stop(struct rpc_call *call) {
     struct sonde_diag diag = {0};
-    if (!rpc_call_sending(call))
-        send_status(call);
+    if (rpc_call_sending(call))
+        return;
+    send_status(call);
     rpc_finish(call, sonde_fail(&diag, SONDE_UNAVAILABLE, "the service is stopping"), &diag);
+}
+
+static void on_sent(struct rpc_call *call) {
+    if (rpc_call_server(call)->stopping)
+        on_stop(call);
 }
 
 /* The state is the request, which lives as long as the call. */
 void rpc_health_watch(struct rpc_call *call, const ProtobufCMessage *message) {
-    static const struct rpc_call_events events = {.on_stop = on_stop};
+    static const struct rpc_call_events events = {.on_sent = on_sent, .on_stop = on_stop};
     rpc_call_set(call, &events, (void *)message);
     send_status(call);
 }
