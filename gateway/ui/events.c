@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prints the table of events as a script of the page, events.js. */
+ * Prints the table of events as a script of the page. */
 #include "api/profile/event.h"
 
 #include <stdio.h>
