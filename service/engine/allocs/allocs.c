@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/allocs/allocs.h"
 
-#include "service/engine/allocs/alloc_report.h"
-#include "service/engine/find_target.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/memory_report/alloc_report.h"
+#include "service/engine/targets/find_target.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/backtraces/backtraces_request.h"
-#include "service/engine/find_target.h"
 #include "service/engine/report/table_problems.h"
+#include "service/engine/targets/find_target.h"
 
 #include <stdio.h>
 #include <stdlib.h>

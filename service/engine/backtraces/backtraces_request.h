@@ -9,8 +9,8 @@
 
 #include "api/hash_index.h"
 #include "service/engine/backtraces/backtraces.h"
-#include "service/engine/backtraces/blocked_walk.h"
-#include "service/engine/target.h"
+#include "service/engine/code/blocked_walk.h"
+#include "service/engine/core/target.h"
 
 #define BACKTRACES_COPY (128u << 10) /* of a stopped thread, read at once */
 /* Marks an entry that is not a pc: the low bits hold an enum stack_note, or the number of frames

@@ -11,8 +11,8 @@
 #define SONDE_SERVICE_ENGINE_CAPTURE_CPU_CAPTURE_H
 
 #include "service/engine/capture/capture.h"
-#include "service/engine/capture/downsampler.h"
-#include "service/engine/capture/time_bins.h"
+#include "service/engine/counting/downsampler.h"
+#include "service/engine/counting/time_bins.h"
 
 enum capture_state {
     CAPTURE_WAITING = 0,

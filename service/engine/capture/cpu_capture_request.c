@@ -2,7 +2,7 @@
  *
  * CPU captures as callers see them: any thread, refusals at once, the rest by message. */
 #include "service/engine/capture/cpu_capture.h"
-#include "service/engine/find_target.h"
+#include "service/engine/targets/find_target.h"
 
 #define MAX_FREQUENCY 10000u
 #define MAX_MS        3600000u

@@ -2,8 +2,8 @@
  *
  * Fetches a dump: one that the guest takes now, or a periodic one. Either is a descriptor that a
  * worker reads and passes on unchanged or turns into a profile. */
-#include "service/engine/heap/dump_profile.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/memory_report/dump_profile.h"
 
 #include "api/profile/jemalloc.h"
 

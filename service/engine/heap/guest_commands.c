@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Heap commands to the guest. Answers arrive in the order of the commands. */
-#include "service/engine/find_target.h"
 #include "service/engine/heap/find_mallctl.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/targets/find_target.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Heap profiling with Sonde's sampler: sonded reads the table without the guest's help. The totals
  * only grow and start with the sampler's first user, so the totals of an activation are the
  * difference to those at its start. */
-#include "service/engine/allocs/alloc_report.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/memory_report/alloc_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>

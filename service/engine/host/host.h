@@ -11,7 +11,7 @@
 #ifndef SONDE_SERVICE_ENGINE_HOST_HOST_H
 #define SONDE_SERVICE_ENGINE_HOST_HOST_H
 
-#include "service/engine/engine_state.h"
+#include "service/engine/core/engine_state.h"
 #include "service/host/processes/process_list.h"
 #include "service/host/record.h"
 #include "service/host/rights.h"

@@ -6,7 +6,7 @@
  * capture. */
 #include "service/engine/host/host.h"
 
-#include "service/engine/target.h"
+#include "service/engine/core/target.h"
 #include "service/process/foreign_memory.h"
 
 #include <stdio.h>

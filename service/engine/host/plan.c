@@ -3,9 +3,9 @@
  * From a selector to the processes that it means, and whether this sonded may sample them. */
 #include "service/engine/host/host.h"
 
+#include "service/engine/core/start_time.h"
+#include "service/engine/core/target.h"
 #include "service/engine/host/process_info.h"
-#include "service/engine/start_time.h"
-#include "service/engine/target.h"
 #include "service/host/refusal.h"
 
 #include <errno.h>
