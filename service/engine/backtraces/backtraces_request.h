@@ -32,7 +32,7 @@ struct backtraces {
     bool is_ticking; /* a capture is running: do not wake sleeping threads */
     int task_dir;
     struct sonde_arena arena;
-    struct backtraces_code code;
+    struct process_code code;
     struct engine_thread *threads;
     uint32_t thread_count, left_out; /* threads past max_threads */
     struct backtraces_stack *stacks;

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/code/blocked_walk.h"
 
-static void walk_snapshot(struct backtraces_code *code, const struct tracee_snapshot *snapshot,
+static void walk_snapshot(struct process_code *code, const struct tracee_snapshot *snapshot,
                           struct unwind_remote_walk *walk) {
-    struct unwind_remote remote = backtraces_code_remote(code);
+    struct unwind_remote remote = process_code_remote(code);
     struct unwind_registers registers = {.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RIP};
     registers.value[UNWIND_REG_RSP] = snapshot->sp;
     registers.value[UNWIND_REG_RIP] = snapshot->pc;
-    backtraces_code_live(code, snapshot->sp);
+    process_code_live(code, snapshot->sp);
     unwind_remote_walk(&remote, &registers, walk);
 }
 
-enum blocked_outcome blocked_walk(struct backtraces_code *code, const struct blocked_thread *thread,
+enum blocked_outcome blocked_walk(struct process_code *code, const struct blocked_thread *thread,
                                   const struct tracee_snapshot *before,
                                   struct unwind_remote_walk *walk) {
-    struct unwind_remote remote = backtraces_code_remote(code);
+    struct unwind_remote remote = process_code_remote(code);
     struct tracee_snapshot after;
     walk_snapshot(code, before, walk);
     bool wants = walk->end == UNWIND_REMOTE_REGISTER;

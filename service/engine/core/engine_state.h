@@ -14,12 +14,8 @@
 #define SONDE_SERVICE_ENGINE_CORE_ENGINE_STATE_H
 
 #include "api/container_of.h"
-#include "service/engine/guest/drain.h"
-#include "service/engine/guest/guest_frames.h"
 #include "service/engine/pool.h"
-#include "service/engine/report/address_space.h"
-#include "service/engine/report/report.h"
-#include "service/engine/report/thread_names.h"
+#include "service/guest/ring.h"
 #include "service/host/rights.h"
 #include "service/locks.h"
 
@@ -78,7 +74,7 @@ enum drop_cause { /* the first RING_DROP_COUNT are the guest's */
                   DROP_CAUSES
 };
 _Static_assert(DROP_CAUSES < ENGINE_DROP_CAUSES, "engine.h has room for every cause");
-const char *drop_cause_name(int cause);
+const char *drop_cause_name(int cause); /* counters.c */
 
 struct engine {
     char *socket_path, *data_dir;
@@ -130,7 +126,8 @@ struct engine {
     _Atomic uint64_t drops[DROP_CAUSES];
 };
 
-/* loop.c */
+/* --- thread.c */
+
 uint64_t now_monotonic_ns(void);
 int64_t now_unix_ns(void);
 /* CPU time of the calling thread. Budgets are measured with it, because other processes on a busy
@@ -143,26 +140,16 @@ static inline uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
 void engine_post(struct engine *engine, struct message *message); /* any thread */
 /* For work that no target causes; target_start_job is for the others. */
 void engine_start_job(struct engine *engine, struct pool *pool, struct job *job);
-/* One round of the loop; waits at most timeout_ms (-1 = no limit). False when the engine has shut
- * down. */
-bool engine_round(struct engine *engine, int timeout_ms);
-void *engine_run(void *engine);
+/* Makes a job ready for a pool, which runs job->work. */
+void engine_prepare_job(struct engine *engine, struct job *job);
 void engine_wake(struct engine *engine); /* any thread */
 uint64_t engine_random(struct engine *engine);
 
-/* engine.c: everything except the thread, for tests and fuzzers. */
-SONDE_MUST_USE sonde_err engine_open(const struct engine_options *options, struct engine **engine,
-                                     struct sonde_diag *diag);
-void engine_close(struct engine *engine);
+/* --- rights.c */
 
-/* rights.c. The row of engine_rights, up to ENGINE_RIGHTS_NS old. Any thread; may block for some
+/* The row of engine_rights, up to ENGINE_RIGHTS_NS old. Any thread; may block for some
  * milliseconds. */
 #define ENGINE_RIGHTS_NS 5000000000ull
 bool engine_has_right(struct engine *engine, enum host_right_kind kind);
-
-/* listen.c */
-SONDE_MUST_USE sonde_err listen_open(const char *path, bool for_everybody, int *listen_fd,
-                                     int *lock_fd, struct sonde_diag *diag);
-void listen_close(const char *path, int listen_fd, int lock_fd);
 
 #endif

@@ -4,6 +4,7 @@
  * sonded gets a clear error, and the stale socket of a killed sonded can be removed without a race.
  * For abstract sockets ("@name") the kernel does both. */
 #include "service/engine/core/engine_state.h"
+#include "service/engine/guest/guest_link.h"
 
 #include "api/os/exit_watchdog.h"
 #include "api/os/own_folder.h"

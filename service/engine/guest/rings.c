@@ -3,6 +3,9 @@
  * The guest as a source: maps the rings that it shares, drains them into its target's captures, and
  * sends it CpuConfig. */
 #include "service/engine/capture/samples.h"
+#include "service/engine/code/tables.h"
+#include "service/engine/guest/guest_link.h"
+#include "service/symbol/locate/proc_maps.h"
 
 #include "api/os/shared_memory.h"
 
@@ -22,9 +25,9 @@ static sonde_err check_memory(int fd, uint64_t *bytes, struct sonde_diag *diag) 
 }
 
 void guest_rings_unmap(struct target *target) {
-    if (target->rings)
-        munmap(target->rings, target->rings_bytes);
-    target->rings = NULL;
+    if (target->guest->rings)
+        munmap(target->guest->rings, target->guest->rings_bytes);
+    target->guest->rings = NULL;
 }
 
 sonde_err guest_rings_map(struct target *target, int fd, struct sonde_diag *diag) {
@@ -35,17 +38,17 @@ sonde_err guest_rings_map(struct target *target, int fd, struct sonde_diag *diag
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
         return sonde_fail_os(diag, errno, "cannot map the rings");
-    if (target->rings)
+    if (target->guest->rings)
         guest_rings_drain_all(target, now_monotonic_ns());
     guest_rings_unmap(target);
-    err = drain_init(&target->drain, memory, bytes, diag);
+    err = drain_init(&target->guest->drain, memory, bytes, diag);
     if (err) {
         munmap(memory, bytes);
         return err;
     }
-    target->rings = memory;
-    target->rings_bytes = bytes;
-    drain_read_counts(&target->drain, &target->seen);
+    target->guest->rings = memory;
+    target->guest->rings_bytes = bytes;
+    drain_read_counts(&target->guest->drain, &target->guest->seen);
     return SONDE_OK;
 }
 
@@ -140,12 +143,12 @@ static uint64_t growth(uint64_t now, uint64_t before) {
 static void take_counts(struct target *target, uint64_t corrupt) {
     struct drain_counts counts;
     uint64_t grown[DROP_CAUSES] = {[DROP_CORRUPT] = corrupt};
-    drain_read_counts(&target->drain, &counts);
+    drain_read_counts(&target->guest->drain, &counts);
     for (int i = 0; i < RING_DROP_COUNT; i++)
-        grown[i] = growth(counts.drops[i], target->seen.drops[i]);
-    target->totals.handler_ns += growth(counts.handler_ns, target->seen.handler_ns);
-    target->totals.handler_count += growth(counts.handler_count, target->seen.handler_count);
-    target->seen = counts;
+        grown[i] = growth(counts.drops[i], target->guest->seen.drops[i]);
+    target->totals.handler_ns += growth(counts.handler_ns, target->guest->seen.handler_ns);
+    target->totals.handler_count += growth(counts.handler_count, target->guest->seen.handler_count);
+    target->guest->seen = counts;
     for (int i = 0; i < DROP_CAUSES; i++) {
         target->totals.drops[i] += grown[i];
         if (grown[i])
@@ -169,7 +172,7 @@ static void drain(struct target *target, uint64_t now_ns, uint64_t bytes, uint64
     here.context = target;
     target->drain_ns = now_ns;
     target->drain_end_ns = thread_cpu_ns() + limit_ns;
-    take_counts(target, drain_run(&target->drain, now_ns, bytes, &here));
+    take_counts(target, drain_run(&target->guest->drain, now_ns, bytes, &here));
     if (target->stacks)
         (void)tables_load_names(target, target->stacks);
 }
@@ -177,27 +180,27 @@ static void drain(struct target *target, uint64_t now_ns, uint64_t bytes, uint64
 /* Once a second, unmaps the pages that were read. They are the guest's memory, and it fills them
  * again before they are needed here: rings of many guests would count as this process's memory. */
 static void unmap_pages(struct target *target, uint64_t now_ns) {
-    if (now_ns < target->unmap_ns || target->drain.taken == 0)
+    if (now_ns < target->guest->unmap_ns || target->guest->drain.taken == 0)
         return;
-    target->unmap_ns = now_ns + 1000000000ull;
-    (void)madvise(target->rings, target->rings_bytes, MADV_DONTNEED);
+    target->guest->unmap_ns = now_ns + 1000000000ull;
+    (void)madvise(target->guest->rings, target->guest->rings_bytes, MADV_DONTNEED);
 }
 
 bool guest_rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
-    if (!target->rings)
+    if (!target->guest->rings)
         return false;
     drain(target, now_ns, budget, target->engine->turn_ns);
     unmap_pages(target, now_ns);
-    return target->drain.has_more;
+    return target->guest->drain.has_more;
 }
 
 void guest_rings_drain_all(struct target *target, uint64_t now_ns) {
-    if (!target->rings)
+    if (!target->guest->rings)
         return;
     drain(target, now_ns, 0, target->engine->last_ns);
-    if (!target->drain.has_more)
+    if (!target->guest->drain.has_more)
         return;
-    uint64_t unread = drain_discard(&target->drain);
+    uint64_t unread = drain_discard(&target->guest->drain);
     target->totals.drops[DROP_UNREAD] += unread;
     atomic_fetch_add_explicit(&target->engine->drops[DROP_UNREAD], unread, memory_order_relaxed);
 }
@@ -213,20 +216,31 @@ static void set_periods(struct target *target, uint64_t period_ns, uint64_t wall
 
 /* Whether the last drain has shown that many threads are writing. */
 static bool is_busy(const struct target *target) {
-    return target->drain.taken > target->drain.ring_bytes / ENGINE_DRAIN_PART;
+    return target->guest->drain.taken > target->guest->drain.ring_bytes / ENGINE_DRAIN_PART;
 }
 
 /* On Linux, the CPU clock of another process can be read by its pid. */
 static void read_cpu(struct target *target) {
     clockid_t id;
     struct timespec used;
-    if (target->link.pid <= 0 || clock_getcpuclockid(target->link.pid, &id) != 0 ||
-        clock_gettime(id, &used) != 0 || !process_identity_is_alive(&target->link.process))
+    if (target->pid <= 0 || clock_getcpuclockid(target->pid, &id) != 0 ||
+        clock_gettime(id, &used) != 0 || !process_identity_is_alive(&target->process))
         return;
     uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
     if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
         target->totals.target_cpu_ns += now_ns - target->cpu_seen_ns;
     target->cpu_seen_ns = now_ns;
+}
+
+/* The guest's sums start at 0 with its clocks. */
+static void started(struct target *target) {
+    target->guest->account_seen_ns = target->guest->control_seen_ns = 0;
+}
+
+static void empty(struct target *target) {
+    guest_rings_unmap(target);
+    proc_maps_release(target->guest->maps);
+    target->guest->maps = NULL;
 }
 
 const struct source_ops guest_source = {
@@ -236,4 +250,6 @@ const struct source_ops guest_source = {
     .is_busy = is_busy,
     .read_cpu = read_cpu,
     .last_wait_ns = ENGINE_STOP_NS,
+    .started = started,
+    .empty = empty,
 };

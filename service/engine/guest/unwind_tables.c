@@ -8,15 +8,11 @@
  * Of one target, TABLES_MAX_OPENING mappings wait for workers at a time. The others of the newest
  * generation follow as these are done; those of an older one are never opened. So a guest whose
  * mappings change faster than they can be opened costs no more than one with many mappings. */
-#include "service/engine/capture/cpu_capture.h"
-#include "service/engine/report/program_name.h"
-
+#include "service/engine/code/tables.h"
+#include "service/engine/guest/guest_link.h"
 #include "service/symbol/locate/proc_maps.h"
-#include "service/unwind/table/table_cache.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 struct table_job {
@@ -28,52 +24,12 @@ struct table_job {
     size_t bytes;
 };
 
-void tables_open_mapping(struct engine *engine, const struct process_identity *process,
-                         struct mapping *mapping) {
-    if (mapping_module(mapping) || !process_rights_take(process))
-        return;
-    struct symbol_mapping from = mapping_as_symbol(mapping);
-    struct symbol_module *module = NULL;
-    struct sonde_diag diag = {0};
-    sonde_err err = symbol_module_open(engine->symbols, process->pid, &from, &module, &diag);
-    if (!err && symbol_module_kind(module) == SYMBOL_MODULE_EXECUTABLE)
-        mapping->program = program_name_path(process, mapping->path);
-    process_rights_drop();
-    if (err || !module)
-        return;
-    mapping->has_bias = symbol_module_bias(module, &from, &mapping->bias);
-    atomic_store_explicit(&mapping->module, module, memory_order_release);
-}
-
-/* The vdso is the same in every process, so ours is used. Its section headers are at its end. */
-size_t tables_vdso_bytes(const Elf64_Ehdr *header) {
-    size_t bytes = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (bytes + page - 1) / page * page;
-}
-
-sonde_err tables_get(struct engine *engine, const struct symbol_module *module, int *memfd,
-                     size_t *bytes, struct sonde_diag *diag) {
-    const char *identity = symbol_module_file_identity(module);
-    if (symbol_module_kind(module) == SYMBOL_MODULE_VDSO) {
-        const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
-        if (!header)
-            return SONDE_NOT_AVAILABLE;
-        return unwind_cache_get_memory(engine->unwind, identity[0] ? identity : "vdso", header,
-                                       tables_vdso_bytes(header), diag, memfd, bytes);
-    }
-    int fd = symbol_module_fd(module);
-    if (fd < 0 || !identity[0])
-        return SONDE_NOT_AVAILABLE;
-    return unwind_cache_get(engine->unwind, identity, fd, diag, memfd, bytes);
-}
-
 static void open_and_compile(struct job *base) {
     struct table_job *job = container_of(base, struct table_job, job);
     struct engine *engine = base->engine;
     if (atomic_load(&engine->is_ending))
         return;
-    tables_open_mapping(engine, &job->target->link.process, job->mapping);
+    tables_open_mapping(engine, &job->target->process, job->mapping);
     const struct symbol_module *module = mapping_module(job->mapping);
     if (!module || !job->mapping->has_bias)
         return;
@@ -99,22 +55,20 @@ static void finish_generation(struct target *target, struct generation *generati
     if (generation->is_done || generation->served < generation->count)
         return;
     generation->is_done = true;
-    proc_maps_release(target->maps);
-    target->maps = NULL;
+    proc_maps_release(target->guest->maps);
+    target->guest->maps = NULL;
     frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
     message.which_message = sonde_guest_v1_ToGuest_tables_done_tag;
     message.message.tables_done.generation = generation->number;
     link_send(target, &message, -1);
 }
 
-static void load_mapping_names(struct target *target, struct mapping *mapping);
-
 /* The program itself will certainly be sampled, so its symbol table can be loaded at once. */
 static void load_names_early(struct target *target, struct mapping *mapping) {
     if (target->captures && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE &&
         !mapping->is_loading_names &&
         !atomic_load_explicit(&mapping->has_names, memory_order_acquire))
-        load_mapping_names(target, mapping);
+        tables_load_mapping_names(target, mapping);
 }
 
 static void open_more(struct target *target, struct generation *generation);
@@ -138,12 +92,12 @@ static void on_opened(struct engine *engine, struct job *base) {
     mapping->is_opened = true;
     mapping->maps = NULL;
     proc_maps_release(job->maps);
-    target->opening--;
+    target->guest->opening--;
     load_names_early(target, mapping);
     bool is_current = newest && generation_find(newest, mapping->start) == mapping;
-    if (is_current && target->link.fd >= 0)
+    if (is_current && target->guest->fd >= 0)
         serve(target, newest, job);
-    if (newest && target->link.fd >= 0)
+    if (newest && target->guest->fd >= 0)
         open_more(target, newest);
     if (job->memfd >= 0)
         close(job->memfd);
@@ -156,7 +110,7 @@ static void on_opened(struct engine *engine, struct job *base) {
 static void open_mapping(struct target *target, struct mapping *mapping) {
     struct table_job *job = calloc(1, sizeof *job);
     if (!job) {
-        target->link.is_broken = true;
+        target->guest->is_broken = true;
         target_wake_now(target);
         return;
     }
@@ -165,9 +119,9 @@ static void open_mapping(struct target *target, struct mapping *mapping) {
     job->target = target_retain(target);
     job->mapping = mapping_retain(mapping);
     job->memfd = -1;
-    job->maps = mapping->maps = proc_maps_retain(target->maps);
+    job->maps = mapping->maps = proc_maps_retain(target->guest->maps);
     mapping->is_opening = true;
-    target->opening++;
+    target->guest->opening++;
     target_start_job(target, target->engine->builders, &job->job);
 }
 
@@ -175,87 +129,19 @@ static void open_mapping(struct target *target, struct mapping *mapping) {
  * no generation is ever completed. A mapping that is being opened for an older generation is served
  * when that job is done. */
 static void open_more(struct target *target, struct generation *generation) {
-    while (generation->asked < generation->count && target->opening < TABLES_MAX_OPENING &&
-           !target->link.is_broken) {
-        struct mapping *mapping = generation_next(generation, target->opened_to);
+    while (generation->asked < generation->count && target->guest->opening < TABLES_MAX_OPENING &&
+           !target->guest->is_broken) {
+        struct mapping *mapping = generation_next(generation, target->guest->opened_to);
         generation->asked++;
-        target->opened_to = mapping->start;
+        target->guest->opened_to = mapping->start;
         if (!mapping->is_opening && mapping->served_serial != generation->serial)
             open_mapping(target, mapping);
     }
 }
 
 void tables_begin(struct target *target, struct generation *generation) {
-    proc_maps_release(target->maps);
-    target->maps = proc_maps_create(target->link.pid);
+    proc_maps_release(target->guest->maps);
+    target->guest->maps = proc_maps_create(target->pid);
     open_more(target, generation);
     finish_generation(target, generation); /* for a generation without mappings */
-}
-
-struct names_job {
-    struct job job;
-    struct target *target;
-    struct mapping *mapping;
-};
-
-/* Any query makes service/symbol build or load the module's symbol table. */
-static void fetch_names(struct job *base) {
-    struct names_job *job = container_of(base, struct names_job, job);
-    struct symbol_module *module = mapping_module(job->mapping);
-    if (atomic_load(&base->engine->is_ending))
-        return;
-    if (module && job->mapping->has_bias) {
-        struct symbol_query query = {.module = module,
-                                     .vaddr = job->mapping->start - job->mapping->bias};
-        struct symbol_answer answer;
-        struct sonde_arena arena = {0};
-        sonde_err err = symbol_resolve(base->engine->symbols, &query, 1, &arena, &answer);
-        sonde_arena_finish(&arena);
-        if (err)
-            return;
-    }
-    atomic_store_explicit(&job->mapping->has_names, true, memory_order_release);
-}
-
-static void on_fetched(struct engine *engine, struct job *base) {
-    struct names_job *job = container_of(base, struct names_job, job);
-    target_wake_now(job->target);
-    mapping_release(job->mapping);
-    target_release(job->target);
-    free(job);
-}
-
-static void load_mapping_names(struct target *target, struct mapping *mapping) {
-    struct names_job *job = calloc(1, sizeof *job);
-    if (!job)
-        return;
-    job->job.perform = fetch_names;
-    job->job.complete = on_fetched;
-    job->target = target_retain(target);
-    job->mapping = mapping_retain(mapping);
-    mapping->is_loading_names = true;
-    target_start_job(target, target->engine->builders, &job->job);
-}
-
-bool tables_are_converting(const struct stacks *stacks) {
-    for (uint32_t i = 1; i < stacks->mappings.count; i++) {
-        struct symbol_module *module = mapping_module(stacks_mapping(stacks, i));
-        if (module && symbol_module_is_converting(module))
-            return true;
-    }
-    return false;
-}
-
-/* Mappings that are not open yet are left for the next call. */
-bool tables_load_names(struct target *target, struct stacks *stacks) {
-    bool all_loaded = true;
-    for (uint32_t i = 1; i < stacks->mappings.count; i++) {
-        struct mapping *mapping = stacks_mapping(stacks, i);
-        if (atomic_load_explicit(&mapping->has_names, memory_order_acquire))
-            continue;
-        all_loaded = false;
-        if (mapping->is_opened && !mapping->is_loading_names)
-            load_mapping_names(target, mapping);
-    }
-    return all_loaded;
 }

@@ -2,6 +2,7 @@
 #include "service/engine/heap/find_mallctl.h"
 
 #include "service/elf/sections.h"
+#include "service/engine/code/tables.h"
 #include "service/engine/core/target.h"
 #include "service/engine/memory_report/alloc_report.h"
 #include "service/engine/memory_report/dump_profile.h"

@@ -73,7 +73,7 @@ static void perform(struct job *base) {
     sonde_err err =
         delivery->fd < 0
             ? read_table(delivery, &result, &diag)
-            : heap_read_dump(base->engine, delivery->fd, &delivery->call->target->link.process,
+            : heap_read_dump(base->engine, delivery->fd, &delivery->call->target->process,
                              delivery->call->raw, delivery->call->keep_frames, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
                               err ? NULL : &result);

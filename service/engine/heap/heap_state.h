@@ -12,6 +12,7 @@
 #ifndef SONDE_SERVICE_ENGINE_HEAP_HEAP_STATE_H
 #define SONDE_SERVICE_ENGINE_HEAP_HEAP_STATE_H
 
+#include "proto/sonde/v1/guest.pb.h"
 #include "service/engine/core/target.h"
 #include "service/engine/heap/dumps.h"
 #include "service/engine/heap/heap.h"

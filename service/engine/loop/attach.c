@@ -5,6 +5,7 @@
 #include "service/engine/heap/heap_state.h"
 
 #include "service/engine/core/start_time.h"
+#include "service/engine/loop/loop.h"
 #include "service/engine/targets/watch.h"
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
@@ -53,7 +54,7 @@ static struct target *find_uuid(struct engine *engine, const char *uuid) {
  * different process with the same uuid gets a new uuid. */
 static void make_unique(struct target *target) {
     struct target *other = find_uuid(target->engine, target->info.uuid);
-    if (other && !other->host && other->link.pid == target->link.pid) {
+    if (other && !other->host && other->pid == target->pid) {
         target_detach(other);
         return;
     }
@@ -66,9 +67,9 @@ static void make_unique(struct target *target) {
 static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     struct engine_target *info = &target->info;
     struct sonde_buf command = {0};
-    read_command(target->link.pid, &command);
-    info->pid = target->link.pid;
-    info->uid = target->link.uid;
+    read_command(target->pid, &command);
+    info->pid = target->pid;
+    info->uid = target->uid;
     target->space.is_guests = true;
     target->space.share.uid = target->names.share.uid = info->uid;
     info->start_unix_ns = start_time_unix_ns(process_start_ticks(info->pid));
@@ -96,11 +97,11 @@ static const char *objection(const struct target *target, const sonde_guest_v1_H
     uid_t self = geteuid();
     if (hello->protocol != PROTOCOL)
         return "this sonded speaks another protocol version; install guest and sonded together";
-    if (target->link.pid <= 0)
+    if (target->pid <= 0)
         return "the process is not visible to sonded (another pid namespace)";
-    if (!process_identity_holds(&target->link.process))
+    if (!process_identity_holds(&target->process))
         return "the process is not the one that connected";
-    if (self != 0 && target->link.uid != 0 && target->link.uid != self)
+    if (self != 0 && target->uid != 0 && target->uid != self)
         return "the process belongs to another user than sonded";
     if (target->engine->target_count >= ENGINE_MAX_TARGETS)
         return "sonded serves its limit of 4096 processes";
@@ -120,7 +121,7 @@ bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello) {
     target->is_attached = true;
     engine->target_count++;
     lock_drop(&engine->targets_lock);
-    target->has_hello = true;
+    target->guest->has_hello = true;
     frames_to_guest welcome = sonde_guest_v1_ToGuest_init_zero;
     welcome.which_message = sonde_guest_v1_ToGuest_welcome_tag;
     welcome.message.welcome.protocol = PROTOCOL;

@@ -8,6 +8,7 @@
 #include "service/engine/host/host.h"
 
 #include "api/os/own_folder.h"
+#include "service/engine/loop/loop.h"
 #include "service/process/process_file.h"
 #include "service/unwind/table/table_cache.h"
 

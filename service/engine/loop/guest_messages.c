@@ -2,7 +2,10 @@
  *
  * Messages from guests, one function per message. An error disconnects the guest and has no other
  * effect. */
+#include "service/engine/capture/budget.h"
+#include "service/engine/capture/clock.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/loop/loop.h"
 
 #include "api/os/shared_memory.h"
 
@@ -13,14 +16,14 @@
 #define TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 static sonde_err on_hello(struct target *target, const frames_from_guest *message) {
-    if (target->has_hello)
+    if (target->guest->has_hello)
         return SONDE_PROTOCOL;
     target_attach(target, &message->message.hello);
     return SONDE_OK;
 }
 
 static sonde_err on_rings(struct target *target, const frames_from_guest *message) {
-    int fd = frames_take_fd(&target->link.frames);
+    int fd = frames_take_fd(&target->guest->frames);
     if (fd < 0)
         return SONDE_PROTOCOL;
     struct sonde_diag diag = {0};
@@ -58,7 +61,7 @@ static sonde_err on_maps(struct target *target, const frames_from_guest *message
 
 static sonde_err on_cpu_state(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_CpuState *state = &message->message.cpu_state;
-    if (state->running && target->clock != CLOCK_IDLE && !target->rings) {
+    if (state->running && target->clock != CLOCK_IDLE && !target->guest->rings) {
         clock_fail(target, SONDE_PROTOCOL, "the target's clock runs without rings to read");
         return SONDE_PROTOCOL;
     }
@@ -86,8 +89,8 @@ static sonde_err on_cpu_account(struct target *target, const frames_from_guest *
     target_read_cpu(target);
     (void)guest_rings_drain(target, now_monotonic_ns(),
                             ENGINE_DRAIN_BYTES); /* the handlers' sums up to now */
-    target->totals.account_ns += growth(&target->account_seen_ns, account->guest_cpu_ns);
-    target->totals.control_ns += growth(&target->control_seen_ns, account->control_cpu_ns);
+    target->totals.account_ns += growth(&target->guest->account_seen_ns, account->guest_cpu_ns);
+    target->totals.control_ns += growth(&target->guest->control_seen_ns, account->control_cpu_ns);
     if (target->clock == CLOCK_RUNNING && budget_on_account(target))
         clock_adjust(target);
     struct engine *engine = target->engine;
@@ -114,7 +117,7 @@ static bool is_table(int fd) {
 static sonde_err on_heap_answer(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_HeapAnswer *answer = &message->message.heap_answer;
     bool has_fd = answer->has_dump || answer->has_table;
-    int fd = has_fd ? frames_take_fd(&target->link.frames) : -1;
+    int fd = has_fd ? frames_take_fd(&target->guest->frames) : -1;
     if (has_fd && !(answer->has_table ? is_table(fd) : is_dump(fd))) {
         if (fd >= 0)
             close(fd);
@@ -124,7 +127,7 @@ static sonde_err on_heap_answer(struct target *target, const frames_from_guest *
 }
 
 static sonde_err on_heap_gdump(struct target *target, const frames_from_guest *message) {
-    int fd = frames_take_fd(&target->link.frames);
+    int fd = frames_take_fd(&target->guest->frames);
     if (!is_dump(fd)) {
         if (fd >= 0)
             close(fd);
@@ -152,14 +155,14 @@ sonde_err guest_on_message(void *context, const frames_from_guest *message) {
     };
     struct target *target = context;
     size_t tag = message->which_message;
-    if (target->link.is_broken)
+    if (target->guest->is_broken)
         return SONDE_PROTOCOL;
     if (tag >= sizeof handlers / sizeof handlers[0] || !handlers[tag])
         return SONDE_OK; /* unknown: from a newer guest */
-    if (!target->has_hello && tag != sonde_guest_v1_FromGuest_hello_tag)
+    if (!target->guest->has_hello && tag != sonde_guest_v1_FromGuest_hello_tag)
         return SONDE_PROTOCOL;
     sonde_err err = handlers[tag](target, message);
-    struct link *link = &target->link;
+    struct guest_link *link = target->guest;
     link->frames.is_paused = link->turn_end_ns != 0 && thread_cpu_ns() >= link->turn_end_ns;
     return err;
 }

@@ -3,57 +3,17 @@
  * The engine thread: sockets, messages and one timer. The timer is set to the earliest deadline of
  * any target, and is off when there is none, so an idle engine is never woken. Targets are freed
  * only at the end of a round, because a later event of the same round may refer to them. */
+#include "service/engine/loop/loop.h"
+
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/host/host.h"
 
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define EVENTS 64
-
-uint64_t now_monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-int64_t now_unix_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000ll + now.tv_nsec;
-}
-
-uint64_t thread_cpu_ns(void) {
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
-}
-
-uint64_t engine_random(struct engine *engine) {
-    engine->random += 0x9e3779b97f4a7c15ull;
-    uint64_t word = engine->random;
-    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ull;
-    word = (word ^ word >> 27) * 0x94d049bb133111ebull;
-    return word ^ word >> 31;
-}
-
-void engine_wake(struct engine *engine) {
-    uint64_t one = 1;
-    ssize_t written = write(engine->event_fd, &one, sizeof one);
-    (void)written; /* fails if the counter is full; the thread is awake then */
-}
-
-void engine_post(struct engine *engine, struct message *message) {
-    lock_take(&engine->messages_lock);
-    message->next = NULL;
-    *engine->last_message = message;
-    engine->last_message = &message->next;
-    lock_drop(&engine->messages_lock);
-    engine_wake(engine);
-}
 
 static void run_messages(struct engine *engine) {
     lock_take(&engine->messages_lock);
@@ -67,36 +27,6 @@ static void run_messages(struct engine *engine) {
         message->run(engine, message);
         message = next;
     }
-}
-
-static void on_job_done(struct engine *engine, struct message *message) {
-    struct job *job = container_of(message, struct job, message);
-    atomic_fetch_sub(&engine->jobs_running, 1);
-    job->complete(engine, job);
-}
-
-static void perform_job(struct engine_work *work) {
-    struct job *job = container_of(work, struct job, work);
-    job->perform(job);
-    job->message.run = on_job_done;
-    engine_post(job->engine, &job->message);
-}
-
-static void prepare_job(struct engine *engine, struct job *job) {
-    job->engine = engine;
-    job->work.run = perform_job;
-    atomic_fetch_add(&engine->jobs_running, 1);
-}
-
-void engine_start_job(struct engine *engine, struct pool *pool, struct job *job) {
-    prepare_job(engine, job);
-    pool_add(pool, &job->work);
-}
-
-void target_start_job(struct target *target, struct pool *pool, struct job *job) {
-    bool builds = pool == target->engine->builders;
-    prepare_job(target->engine, job);
-    pool_add_to(pool, builds ? &target->building : &target->reporting, &job->work);
 }
 
 static void set_timer(struct engine *engine, uint64_t at_ns) {
@@ -133,8 +63,8 @@ static void on_event(struct engine *engine, const struct epoll_event *event) {
         if (event->events & EPOLLOUT)
             link_write(target);
         /* If frames are left of its last turn, the next one is in target_tick. */
-        if ((event->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !target->link.frames.is_paused)
-            link_read(target);
+        if ((event->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !target->guest->frames.is_paused)
+            link_read(target, guest_on_message);
     }
 }
 
@@ -149,8 +79,12 @@ static void begin_end(struct engine *engine) {
 
 /* Whether the target's connection, or its process, and its captures have ended. */
 static bool is_dead(const struct target *target) {
-    bool is_here = target->host ? target->is_attached : target->link.fd >= 0;
+    bool is_here = target->host ? target->is_attached : target->guest->fd >= 0;
     return !is_here && !target->captures && !target->windows;
+}
+
+static bool is_broken(const struct target *target) {
+    return target->guest && target->guest->is_broken;
 }
 
 /* Frees the dead targets. */
@@ -181,11 +115,11 @@ static uint64_t tick_targets(struct engine *engine, uint64_t now_ns) {
     uint64_t earliest = 0;
     bool has_dead = false;
     for (struct target *target = engine->targets; target; target = target->next) {
-        if (target->link.is_broken)
+        if (is_broken(target))
             target_detach(target);
         if (target->wake_ns != 0 && target->wake_ns <= now_ns)
             target_tick(target, now_ns);
-        if (target->link.is_broken)
+        if (is_broken(target))
             target_detach(target);
         if (target->wake_ns != 0 && (earliest == 0 || target->wake_ns < earliest))
             earliest = target->wake_ns;

@@ -5,6 +5,7 @@
 #ifndef SONDE_SERVICE_ENGINE_MEMORY_REPORT_ALLOC_REPORT_H
 #define SONDE_SERVICE_ENGINE_MEMORY_REPORT_ALLOC_REPORT_H
 
+#include "service/engine/core/engine_state.h"
 #include "service/engine/engine.h"
 #include "service/engine/memory_report/alloc_table_view.h"
 #include "service/process/process_identity.h"

@@ -3,7 +3,9 @@
 
 #include "api/profile/jemalloc.h"
 #include "api/profile/memory.h"
+#include "service/engine/code/tables.h"
 #include "service/engine/core/target.h"
+#include "service/engine/report/report.h"
 #include "service/symbol/locate/proc_maps.h"
 
 #include <stdio.h>

@@ -4,6 +4,7 @@
  * that no call waits for; a target has at most one of each kind. The target keeps the result until
  * the next start. A stop that arrives while the result is being built waits for it, and every stop
  * gets a copy. */
+#include "service/engine/sessions/session.h"
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/memory_report/alloc_report.h"
 #include "service/engine/targets/find_target.h"

@@ -4,18 +4,17 @@
  * needed: the memory map is read from /proc. Addresses that are not in it are looked up in the
  * newest map of a capture, which may have libraries that were unloaded since. */
 #include "service/engine/symbols/symbolize.h"
+#include "service/engine/code/tables.h"
+#include "service/engine/report/report.h"
 #include "service/engine/symbols/allocator_code.h"
 #include "service/engine/targets/find_target.h"
 #include "service/symbol/files/files.h"
-#include "service/symbol/locate/proc_maps.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_MAPS_LINES 65536
-#define KERNEL_START   0xffff800000000000ull
+#define KERNEL_START 0xffff800000000000ull
 
 struct symbolize_job {
     struct job job;
@@ -36,29 +35,6 @@ static void job_free(struct symbolize_job *job) {
     target_release(job->target);
     free(job->addresses);
     free(job);
-}
-
-struct generation *symbolize_read_maps(const struct process_identity *process,
-                                       const struct generation *known) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *file = process_identity_holds(process) ? proc_maps_open(process->pid) : NULL;
-    struct generation *generation = file ? generation_create(0) : NULL;
-    for (int i = 0; generation && i < MAX_MAPS_LINES && getline(&text, &size, file) > 0; i++) {
-        struct proc_maps_line line;
-        if (proc_maps_parse(text, &line) && line.is_executable &&
-            generation_add(generation, &line.mapping) != SONDE_OK)
-            break;
-    }
-    if (generation)
-        generation_sort(generation, known);
-    if (file)
-        fclose(file);
-    free(text);
-    if (process_identity_holds(process))
-        return generation;
-    generation_destroy(generation);
-    return NULL;
 }
 
 void symbolize_module(struct engine_symbol *symbol, struct symbol_module *module) {
@@ -134,7 +110,7 @@ sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *que
 /* The kernel hides its addresses from users. A user who gets names for addresses could find them by
  * trying. */
 static bool may_know_kernel(const struct target *target) {
-    return geteuid() != 0 || target->link.uid == 0;
+    return geteuid() != 0 || target->uid == 0;
 }
 
 /* Kernel addresses are in no process's map. */
@@ -168,7 +144,7 @@ static void locate(struct symbolize_job *job, const struct generation *now, uint
         return;
     if (!mapping)
         return;
-    tables_open_mapping(job->job.engine, &job->target->link.process, mapping);
+    tables_open_mapping(job->job.engine, &job->target->process, mapping);
     struct symbol_module *module = mapping_module(mapping);
     if (!module)
         return;
@@ -201,7 +177,7 @@ static sonde_err answer(struct symbolize_job *job, const struct generation *now)
 static void perform(struct job *base) {
     struct symbolize_job *job = container_of(base, struct symbolize_job, job);
     struct sonde_diag diag = {0};
-    struct generation *now = symbolize_read_maps(&job->target->link.process, job->known);
+    struct generation *now = tables_read_maps(&job->target->process, job->known);
     sonde_err err = SONDE_OK;
     if (!now && !job->known)
         err = sonde_fail(&diag, SONDE_NOT_AVAILABLE, "the memory map of %s cannot be read",

@@ -7,12 +7,8 @@
 
 #include "service/engine/core/engine_state.h"
 #include "service/process/process_identity.h"
+#include "service/symbol/symbol.h"
 
-/* The present executable mappings of a process. Those that equal a mapping of `known` (may be NULL)
- * are that object. NULL when the mappings cannot be read, or the process is no longer the one that
- * connected. */
-struct generation *symbolize_read_maps(const struct process_identity *process,
-                                       const struct generation *known);
 /* Sets the fields that depend only on the module. */
 void symbolize_module(struct engine_symbol *symbol, struct symbol_module *module);
 /* Adds the names to `symbols`, whose modules are set, and calls on_answer; does not call it when it

@@ -30,7 +30,7 @@ static sonde_err find_attached(struct engine *engine, const struct engine_select
 static struct target *host_by_uuid(struct target *list, const struct engine_selector *selector) {
     for (; list; list = list->next) {
         if (list->host && list->is_attached && strcmp(list->info.uuid, selector->uuid) == 0 &&
-            (!selector->owner || *selector->owner == list->link.uid))
+            (!selector->owner || *selector->owner == list->uid))
             return list;
     }
     return NULL;
@@ -187,8 +187,7 @@ sonde_err find_for_cpu(struct engine *engine, const struct engine_cpu_spec *spec
 static struct target *twin_in(struct target *list, const struct target *target) {
     for (; list; list = list->next) {
         if (list != target && list->is_attached && !list->host != !target->host &&
-            list->link.pid == target->link.pid &&
-            list->link.process.start_ticks == target->link.process.start_ticks &&
+            list->pid == target->pid && list->process.start_ticks == target->process.start_ticks &&
             (!list->host || list->host->members == HOST_ONE))
             return list;
     }

@@ -5,6 +5,7 @@
  * that need them are parked meanwhile. */
 #include "service/engine/host/stream/stream.h"
 
+#include "service/engine/code/tables.h"
 #include "service/process/process_file.h"
 
 #include <fcntl.h>

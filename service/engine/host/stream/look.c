@@ -69,7 +69,7 @@ void look_destroy(struct look *look) {
     free_ended(look);
     free(look->threads);
     free(look->waits);
-    backtraces_code_finish(&look->code);
+    process_code_finish(&look->code);
     process_identity_finish(&look->process);
     if (look->task_dir >= 0)
         close(look->task_dir);
@@ -197,16 +197,16 @@ static bool has_code(struct look *look, int64_t now_ns) {
     bool is_old = look->is_code_old && now_ns - (int64_t)look->code_ns > CODE_AGE_NS;
     if (look->code_ns != 0 && !is_old)
         return look->code.generation != NULL;
-    backtraces_code_finish(&look->code);
+    process_code_finish(&look->code);
     look->code_ns = (uint64_t)now_ns;
     look->is_code_old = false;
-    if (backtraces_code_init(&look->code, look->engine, &look->process) != SONDE_OK)
-        backtraces_code_finish(&look->code);
+    if (process_code_init(&look->code, look->engine, &look->process) != SONDE_OK)
+        process_code_finish(&look->code);
     return look->code.generation != NULL;
 }
 
 static void forget_code(struct look *look) {
-    backtraces_code_finish(&look->code);
+    process_code_finish(&look->code);
     look->code_ns = 0;
 }
 

@@ -50,7 +50,7 @@ struct look {
     uint32_t thread_count;
     uint64_t **ended; /* pcs of threads that have ended, for the last round's waits */
     uint32_t ended_count;
-    struct backtraces_code code;
+    struct process_code code;
     uint64_t code_ns; /* when the mappings were read; 0 = never */
     bool is_code_old; /* a pc was in none of them */
 };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream/stream.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_ANCESTORS 64
 
 static bool is_one(const struct target *target, struct host_process *process) {
-    const struct process_identity *one = &target->link.process;
+    const struct process_identity *one = &target->process;
     if (process->pid != one->pid)
         return false;
     if (target->host->is_over) /* only what was sampled before */
@@ -50,4 +51,11 @@ bool host_has_member(const struct target *target, struct host_process *process) 
     if (host->has_owner && !belongs_to(process, host->owner))
         return false;
     return host->members != HOST_NAMED || strcmp(process->name, host->name) == 0;
+}
+
+void host_process_text(const struct host_target *host, const char *name, pid_t pid, char text[80]) {
+    if (host->members == HOST_NAMED)
+        snprintf(text, 80, "%.60s (%d)", name, (int)pid);
+    else
+        snprintf(text, 80, "%s", name);
 }

@@ -6,6 +6,7 @@
 #include "service/engine/host/stream/stream.h"
 
 #include "service/host/processes/process_list.h"
+#include "service/host/sampler/sampler.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +118,7 @@ static bool start(struct host_stream *stream, bool is_resize, uint32_t stack_byt
     job->former_bytes = stream->stack_bytes;
     job->members = *target->host;
     if (target->host->members == HOST_ONE)
-        job->members.pid = target->link.process.pid;
+        job->members.pid = target->process.pid;
     job->options = (struct rings_options){
         .period_ns = stream->period_ns ? stream->period_ns : target->period_ns,
         .stack_bytes = stack_bytes,

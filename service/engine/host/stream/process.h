@@ -12,6 +12,7 @@
 
 #include "service/engine/core/target.h"
 #include "service/engine/host/stream/code_map.h"
+#include "service/engine/host/stream/host_target.h"
 
 #define HOST_MAX_PROCESSES 16384u /* of one stream; the samples of further ones are dropped */
 #define HOST_BUCKETS       4096u

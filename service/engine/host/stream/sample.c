@@ -10,6 +10,7 @@
 #include "service/engine/capture/samples.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What the walk needs to know about the process's code. */

@@ -4,6 +4,8 @@
  * stream. */
 #include "service/engine/host/stream/waits.h"
 
+#include "service/engine/capture/budget.h"
+#include "service/engine/capture/clock.h"
 #include "service/host/processes/process_text.h"
 
 #include <stdio.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream/stream.h"
 
+#include "service/engine/code/tables.h"
 #include "service/engine/host/stream/waits.h"
 
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #ifndef SONDE_SERVICE_ENGINE_HOST_STREAM_STREAM_H
 #define SONDE_SERVICE_ENGINE_HOST_STREAM_STREAM_H
 
-#include "service/engine/host/host.h"
+#include "service/engine/host/stream/host_target.h"
 #include "service/engine/host/stream/process.h"
 #include "service/host/rings/rings.h"
 #include "service/unwind/copy/copy.h"

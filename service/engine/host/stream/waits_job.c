@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream/waits.h"
+#include "service/host/sampler/sampler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  *
  * Guests that send more mappings than can be opened. */
 #include "service/engine/capture/cpu_capture.h"
+#include "service/engine/loop/loop.h"
 #include "tests/unit/engine/scene.h"
 
 #include <pthread.h>
@@ -79,10 +80,10 @@ TEST(at_most_tables_max_opening_mappings_of_a_target_wait_for_workers) {
     struct held held;
     held_init(&held);
     claim_maps(&held.guest, 1, 1000);
-    CHECK_INT(read_all(&held)->opening, ==, TABLES_MAX_OPENING);
+    CHECK_INT(read_all(&held)->guest->opening, ==, TABLES_MAX_OPENING);
     claim_maps(&held.guest, 2, 1000);
     struct target *target = read_all(&held);
-    CHECK_INT(target->opening, ==, TABLES_MAX_OPENING);
+    CHECK_INT(target->guest->opening, ==, TABLES_MAX_OPENING);
     const struct generation *newest = target->space.generations[0];
     CHECK_INT(newest->number, ==, 2);
     CHECK_INT(newest->asked, ==, 0);
@@ -91,7 +92,7 @@ TEST(at_most_tables_max_opening_mappings_of_a_target_wait_for_workers) {
         engine_round(held.engine, 10);
     CHECK_INT(newest->count, ==, 1000);
     CHECK(newest->is_done);
-    CHECK_INT(target->opening, ==, 0);
+    CHECK_INT(target->guest->opening, ==, 0);
     /* Of the first generation, only those were opened that waited already. */
     uint32_t opened = 0;
     for (uint32_t i = 0; i < target->space.generations[1]->count; i++)
@@ -145,7 +146,7 @@ TEST(a_user_with_many_guests_does_not_delay_another_user) {
     read_all(&held);
     CHECK_INT(held.engine->target_count, ==, CROWD + 1);
     for (struct target *target = held.engine->targets; target; target = target->next)
-        target->link.uid = 54321;
+        target->uid = 54321;
     held.engine->turn_ns = held.engine->user_ns = 1;
     for (uint32_t i = 0; i < CROWD; i++)
         for (uint64_t generation = 1; generation <= 10; generation++)
@@ -186,7 +187,8 @@ static void rings_init(struct target *target, struct fake_guest *guest, uint32_t
 
 TEST(rings_with_a_backlog_are_read_in_turns_and_nothing_is_lost) {
     static struct engine engine;
-    static struct target target = {.engine = &engine};
+    static struct guest_link link = {.fd = -1};
+    static struct target target = {.engine = &engine, .guest = &link};
     struct fake_guest guest;
     rings_init(&target, &guest, 100);
     int turns = 1;
@@ -201,7 +203,8 @@ TEST(rings_with_a_backlog_are_read_in_turns_and_nothing_is_lost) {
 
 TEST(last_records_that_cannot_be_read_in_time_are_dropped_and_counted) {
     static struct engine engine;
-    static struct target target = {.engine = &engine};
+    static struct guest_link link = {.fd = -1};
+    static struct target target = {.engine = &engine, .guest = &link};
     struct fake_guest guest;
     rings_init(&target, &guest, 100);
     guest_rings_drain_all(&target, 1);

@@ -19,7 +19,7 @@ static struct target *attach(struct list *list, const char *name, pid_t pid, uid
     snprintf(target->info.name, sizeof target->info.name, "%s", name);
     snprintf(target->info.uuid, sizeof target->info.uuid, "%032d", (int)pid);
     target->info.pid = pid;
-    target->link.uid = uid;
+    target->uid = uid;
     target->is_attached = true;
     target->next = list->engine.targets;
     list->engine.targets = target;
