@@ -13,6 +13,7 @@
 
 #include "api/draw/draw.h"
 #include "api/error.h"
+#include "api/profile/event.h"
 #include "api/profile/profile.h"
 #include "api/program_advice.h"
 
@@ -130,10 +131,6 @@ SONDE_MUST_USE sonde_err engine_watch(struct engine *engine, engine_on_target *o
                                       void *context, struct engine_watch **watch);
 void engine_unwatch(struct engine *engine, struct engine_watch *watch);
 
-/* What samples measure. WALL: CPU time, plus the time that threads are blocked or wait for a CPU.
- * OFF_CPU: only the latter. */
-enum engine_mode { ENGINE_CPU = 0, ENGINE_WALL, ENGINE_OFF_CPU, ENGINE_MODES };
-
 struct engine_cpu_spec {
     struct engine_selector target;
     uint32_t frequency_hz; /* 1..10000 */
@@ -145,7 +142,9 @@ struct engine_cpu_spec {
     /* On the monotonic clock: when the client will have given up. The report then waits less
      * for inlined functions and lines. 0 = no deadline. */
     uint64_t result_by_ns;
-    enum engine_mode mode;
+    /* A mode. WALL: CPU time, plus the time that threads are blocked or wait for a CPU; OFF_CPU:
+     * only the latter. */
+    enum sonde_event_id event;
     bool has_timeline; /* the profile gets a timeline (api/profile/timeline.h); without window_ms */
     /* Maximum CPU time of the sampler, as a share of the CPU time that the target uses; 0 = no
      * limit. The rate is lowered to stay below it. If several captures of a target set it, the
@@ -176,7 +175,7 @@ struct engine_metadata {
     uint64_t guest_cpu_ns, target_cpu_ns; /* the latter without the guest's control thread */
     const char *clock, *clock_note;
     bool target_gone;
-    enum engine_mode mode;
+    enum sonde_event_id event;
     double frequency_hz;     /* mean rate of the capture so far; max_overhead may have lowered it */
     const char *budget_note; /* the effect of max_overhead; "" = none */
 };

@@ -120,7 +120,7 @@ static void count_drop(struct cpu_capture *capture, uint64_t n, bool lacks_memor
 }
 
 void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
-                       const struct spent_time *time) {
+                       const struct spent *spent) {
     struct window *window = &capture->window;
     uint64_t room = capture->limit_samples - capture->samples;
     uint64_t n = capture->pending < room ? capture->pending : room;
@@ -140,16 +140,16 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     window->samples += n;
     capture->samples += n;
     atomic_fetch_add_explicit(&capture->base.engine->samples_total, n, memory_order_relaxed);
-    if (!time->has_stack)
+    if (!spent->has_stack)
         return;
-    window->cut_stacks[time->end] += n;
-    window->truncated += time->end == STACK_END_DEPTH ? n : 0;
-    window->forgotten += time->is_forgotten ? n : 0;
+    window->cut_stacks[spent->end] += n;
+    window->truncated += spent->end == STACK_END_DEPTH ? n : 0;
+    window->forgotten += spent->is_forgotten ? n : 0;
 }
 
 void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
     const struct target *target = capture->base.target;
-    bool is_off_cpu = capture->spec.mode == ENGINE_OFF_CPU;
+    bool is_off_cpu = capture->spec.event == SONDE_OFF_CPU;
     uint64_t period_ns = is_off_cpu ? target->wall_period_ns : target->period_ns;
     if (capture->state != CAPTURE_RUNNING || period_ns == 0 || now_ns <= capture->rate.since_ns)
         return;
@@ -191,7 +191,7 @@ void cpu_capture_close(struct cpu_capture *capture) {
     clock_adjust(target);
     if (target->clock == CLOCK_STOPPING)
         return;
-    bool has_more = capture->spec.mode != ENGINE_CPU || target->source->is_late;
+    bool has_more = capture->spec.event != SONDE_ON_CPU || target->source->is_late;
     if (has_more && target->clock == CLOCK_RUNNING)
         await_flush(capture, now_ns);
     else

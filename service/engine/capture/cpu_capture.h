@@ -37,7 +37,7 @@ struct window {
 };
 
 struct capture_job;
-struct spent_time; /* samples.h */
+struct spent; /* samples.h */
 
 struct cpu_capture {
     struct engine_capture base;
@@ -93,7 +93,7 @@ bool cpu_capture_is_counting(const struct cpu_capture *capture);
 /* Counts `pending` samples under the key, or drops them when there is no key: the tables are
  * full. */
 void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
-                       const struct spent_time *time);
+                       const struct spent *spent);
 /* The target starts an empty stack table: a new part of the window counts with it. */
 bool cpu_capture_can_renew(const struct cpu_capture *capture);
 void cpu_capture_renew(struct cpu_capture *capture);

@@ -54,55 +54,58 @@ static bool has_room(const struct count_key *key) {
     return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
 }
 
-/* How much of the time the capture counts, in ns. A sample stands for the time since the
- * thread's previous sample. If the clock was running before the capture started, for example at a
- * recording's 19 Hz, the first sample also covers time before the start, which is subtracted. */
-static uint64_t weight_for(const struct cpu_capture *capture, const struct spent_time *time) {
-    enum engine_mode mode = capture->spec.mode;
-    if (!cpu_capture_is_counting(capture) ||
-        mode == (time->is_off_cpu ? ENGINE_CPU : ENGINE_OFF_CPU))
+static bool counts_event(const struct cpu_capture *capture, enum sonde_event_id event) {
+    enum sonde_event_id wanted = capture->spec.event;
+    bool is_time = event == SONDE_ON_CPU || event == SONDE_OFF_CPU;
+    return wanted == event || (wanted == SONDE_WALL && is_time);
+}
+
+/* How much of the amount the capture counts. A sample stands for what was spent since the thread's
+ * previous sample. If the clock was running before the capture started, for example at a
+ * recording's 19 Hz, the first sample also covers time before the start, whose share is
+ * subtracted. */
+static uint64_t share_of(const struct cpu_capture *capture, const struct spent *spent) {
+    if (!cpu_capture_is_counting(capture) || !counts_event(capture, spent->event))
         return 0;
-    if (time->end_ns == 0)
-        return time->ns;
-    uint64_t span_ns = time->span_ns > time->ns ? time->span_ns : time->ns;
-    uint64_t end_ns = time->end_ns, begin_ns = end_ns > span_ns ? end_ns - span_ns : 0;
+    if (spent->end_ns == 0)
+        return spent->amount;
+    uint64_t span_ns = spent->span_ns > spent->amount ? spent->span_ns : spent->amount;
+    uint64_t end_ns = spent->end_ns, begin_ns = end_ns > span_ns ? end_ns - span_ns : 0;
     if (capture->closed_ns && end_ns > capture->closed_ns)
         end_ns = capture->closed_ns;
     if (begin_ns < capture->start_ns)
         begin_ns = capture->start_ns;
     uint64_t inside_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
-    if (span_ns == time->ns || inside_ns >= span_ns)
-        return inside_ns < time->ns ? inside_ns : time->ns;
-    return (uint64_t)((double)time->ns * (double)inside_ns / (double)span_ns);
+    if (span_ns == spent->amount || inside_ns >= span_ns)
+        return inside_ns < spent->amount ? inside_ns : spent->amount;
+    return (uint64_t)((double)spent->amount * (double)inside_ns / (double)span_ns);
 }
 
-/* Sets `pending` of each capture to the number of samples that the time stands for; false when
+/* Sets `pending` of each capture to the number of samples that the amount stands for; false when
  * it is 0 for all. */
-static bool thin(struct target *target, const struct spent_time *time) {
+static bool thin(struct target *target, const struct spent *spent) {
     uint64_t any = 0;
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        uint64_t weight_ns = weight_for(capture, time);
-        capture->pending =
-            weight_ns ? downsampler_take(&capture->downsampler, time->tid, weight_ns) : 0;
-        capture->pending_span = (struct time_span){time->at_ns, weight_ns};
+        uint64_t share = share_of(capture, spent);
+        capture->pending = share ? downsampler_take(&capture->downsampler, spent->tid, share) : 0;
+        capture->pending_span = (struct time_span){spent->at_ns, share};
         any |= capture->pending;
     }
     return any != 0;
 }
 
-static void count(struct target *target, const struct count_key *key,
-                  const struct spent_time *time) {
+static void count(struct target *target, const struct count_key *key, const struct spent *spent) {
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->pending > 0)
-            cpu_capture_count(capture, has_room(key) ? key : NULL, time);
+            cpu_capture_count(capture, has_room(key) ? key : NULL, spent);
     }
 }
 
-void samples_add(struct target *target, const struct spent_time *time) {
-    if (!thin(target, time))
+void samples_add(struct target *target, const struct spent *spent) {
+    if (!thin(target, spent))
         return;
-    struct count_key key = time->key(time->context, target);
+    struct count_key key = spent->key(spent->context, target);
     if (!has_room(&key) && may_renew(target) && renew_stacks(target))
-        key = time->key(time->context, target);
-    count(target, &key, time);
+        key = spent->key(spent->context, target);
+    count(target, &key, spent);
 }

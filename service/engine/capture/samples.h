@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a source delivers: time that a thread has spent, with or without a stack. It is counted in
- * each capture of the target, which takes its share. Thread safety: engine thread only. */
+ * What a source delivers: an amount of an event, such as CPU time, that a thread has spent, with or
+ * without a stack. It is counted in each capture of the target, which takes its share. Thread
+ * safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_CAPTURE_SAMPLES_H
 #define SONDE_SERVICE_ENGINE_CAPTURE_SAMPLES_H
 
 #include "service/engine/capture/cpu_capture.h"
 
-struct spent_time {
+struct spent {
     uint32_t tid;
-    bool is_off_cpu;
-    uint64_t ns;
-    uint64_t span_ns; /* longer than ns: ns is spread over so much time up to end_ns */
-    uint64_t end_ns;  /* on the monotonic clock; 0 = not known */
-    uint64_t at_ns;   /* when it was recorded, for the timeline */
-    bool has_stack;   /* false: a note explains why there is none */
+    enum sonde_event_id event; /* never WALL, which counts both kinds of time */
+    uint64_t amount;           /* in the event's unit */
+    /* The amount is spread over so much time up to end_ns, or, if it is a time, at least over
+     * itself. */
+    uint64_t span_ns;
+    uint64_t end_ns; /* on the monotonic clock; 0 = not known: the amount counts in full */
+    uint64_t at_ns;  /* when it was recorded, for the timeline */
+    bool has_stack;  /* false: a note explains why there is none */
     enum stack_end end;
     bool is_forgotten; /* the mappings of that moment are no longer known */
-    /* Adds the stack and the thread to target->stacks. Called only if a capture counts the time;
+    /* Adds the stack and the thread to target->stacks. Called only if a capture counts the amount;
      * again if the table was full and is replaced by an empty one. */
     struct count_key (*key)(void *context, struct target *target);
     void *context;
@@ -25,7 +28,7 @@ struct spent_time {
 
 /* An empty stack table for the target; NULL when there is no memory for it. */
 struct stacks *samples_new_stacks(const struct target *target);
-void samples_add(struct target *target, const struct spent_time *time);
+void samples_add(struct target *target, const struct spent *time);
 /* If only recordings run and the stack table has grown large, starts an empty one. A recording
  * never ends, and without this its table would grow to its limit. */
 void samples_trim_stacks(struct target *target);

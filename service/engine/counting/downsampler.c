@@ -9,8 +9,8 @@ static uint64_t scramble(uint64_t word) {
     return hash_fold(word ^ 0xa5a3564e27f88a63u, 0xd6e8feb86659fd93u);
 }
 
-void downsampler_init(struct downsampler *downsampler, uint64_t period_ns, uint64_t seed) {
-    *downsampler = (struct downsampler){.period_ns = period_ns, .random = scramble(seed) | 1};
+void downsampler_init(struct downsampler *downsampler, uint64_t period, uint64_t seed) {
+    *downsampler = (struct downsampler){.period = period, .random = scramble(seed) | 1};
     hash_index_init(&downsampler->index);
 }
 
@@ -54,26 +54,26 @@ static bool has_room(struct downsampler *downsampler) {
 
 /* NULL when there is no room. */
 static struct downsampler_thread *add_thread(struct downsampler *downsampler, uint32_t hash,
-                                             uint32_t tid, uint64_t start_ns) {
+                                             uint32_t tid, uint64_t start) {
     if (tid == 0 || !has_room(downsampler) ||
         !hash_index_add(&downsampler->index, hash, downsampler->used))
         return NULL;
     struct downsampler_thread *thread = &downsampler->threads[downsampler->used++];
-    *thread = (struct downsampler_thread){.tid = tid, .accumulated_ns = start_ns};
+    *thread = (struct downsampler_thread){.tid = tid, .accumulated = start};
     return thread;
 }
 
-uint64_t downsampler_take(struct downsampler *downsampler, uint32_t tid, uint64_t weight_ns) {
+uint64_t downsampler_take(struct downsampler *downsampler, uint32_t tid, uint64_t amount) {
     uint32_t hash = hash_index_words(&downsampler->index, tid, 0);
     struct downsampler_thread *thread = find_thread(downsampler, hash, tid);
     struct downsampler_thread unlisted = {0};
     if (!thread) {
-        unlisted.accumulated_ns = random_below(downsampler, downsampler->period_ns);
-        thread = add_thread(downsampler, hash, tid, unlisted.accumulated_ns);
+        unlisted.accumulated = random_below(downsampler, downsampler->period);
+        thread = add_thread(downsampler, hash, tid, unlisted.accumulated);
         thread = thread ? thread : &unlisted;
     }
-    thread->accumulated_ns += weight_ns;
-    uint64_t n = thread->accumulated_ns / downsampler->period_ns;
-    thread->accumulated_ns -= n * downsampler->period_ns;
+    thread->accumulated += amount;
+    uint64_t n = thread->accumulated / downsampler->period;
+    thread->accumulated -= n * downsampler->period;
     return n;
 }

@@ -76,11 +76,12 @@ static struct count_key unseen_key(void *context, struct target *target) {
     };
 }
 
-static void add_sample(struct target *target, const struct ring_sample *sample, bool is_off_cpu) {
-    struct spent_time time = {
+static void add_sample(struct target *target, const struct ring_sample *sample,
+                       enum sonde_event_id event) {
+    struct spent spent = {
         .tid = sample->record.tid,
-        .is_off_cpu = is_off_cpu,
-        .ns = sample->weight_ns,
+        .event = event,
+        .amount = sample->weight_ns,
         .end_ns = target->drain_ns,
         .at_ns = target->drain_ns,
         .has_stack = true,
@@ -89,38 +90,38 @@ static void add_sample(struct target *target, const struct ring_sample *sample, 
         .key = sample_key,
         .context = (void *)sample,
     };
-    if (sample->time_ns < time.end_ns)
-        time.end_ns = sample->time_ns;
-    if (time.end_ns)
-        time.at_ns = time.end_ns;
-    if (!is_off_cpu && target->has_process_clock)
-        time.end_ns = 0; /* the time is that of several threads */
-    samples_add(target, &time);
+    if (sample->time_ns < spent.end_ns)
+        spent.end_ns = sample->time_ns;
+    if (spent.end_ns)
+        spent.at_ns = spent.end_ns;
+    if (event == SONDE_ON_CPU && target->has_process_clock)
+        spent.end_ns = 0; /* the time is that of several threads */
+    samples_add(target, &spent);
 }
 
 static void on_sample(void *context, const struct ring_sample *sample) {
     note_labels(context, sample->label != 0 || sample->request != 0);
-    add_sample(context, sample, false);
+    add_sample(context, sample, SONDE_ON_CPU);
 }
 
 static void on_blocked(void *context, const struct ring_sample *sample) {
     note_labels(context, sample->label != 0 || sample->request != 0);
-    add_sample(context, sample, true);
+    add_sample(context, sample, SONDE_OFF_CPU);
 }
 
 static void on_unseen(void *context, const struct ring_unseen *unseen) {
     struct target *target = context;
     bool is_off_cpu = unseen->cause == RING_UNSEEN_ASLEEP || unseen->cause == RING_UNSEEN_WAITING;
-    struct spent_time time = {
+    struct spent spent = {
         .tid = unseen->record.tid,
-        .is_off_cpu = is_off_cpu,
-        .ns = unseen->cpu_ns,
+        .event = is_off_cpu ? SONDE_OFF_CPU : SONDE_ON_CPU,
+        .amount = unseen->cpu_ns,
         .end_ns = is_off_cpu ? target->drain_ns : 0,
         .at_ns = target->drain_ns,
         .key = unseen_key,
         .context = (void *)unseen,
     };
-    samples_add(target, &time);
+    samples_add(target, &spent);
 }
 
 static void on_thread(void *context, const struct ring_thread *thread) {

@@ -134,7 +134,7 @@ static void start_capture(struct capture_slot *slot) {
                         : off_cpu_hz ? off_cpu_hz
                                      : 1,
         .window_ms = options->window_ms,
-        .mode = is_off_cpu ? ENGINE_OFF_CPU : ENGINE_CPU,
+        .event = is_off_cpu ? SONDE_OFF_CPU : SONDE_ON_CPU,
         .max_overhead = options->max_overhead,
         .is_recording = true,
     };

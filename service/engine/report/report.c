@@ -13,12 +13,6 @@
 #define MAX_FRAMES (2 * RING_MAX_DEPTH + 3)
 #define MAX_LABELS 6
 
-static const struct sonde_value_type types[ENGINE_MODES][2] = {
-    [ENGINE_CPU] = {{"samples", "count"}, {"cpu", "nanoseconds"}},
-    [ENGINE_WALL] = {{"samples", "count"}, {"wall", "nanoseconds"}},
-    [ENGINE_OFF_CPU] = {{"samples", "count"}, {"off_cpu", "nanoseconds"}},
-};
-
 /* String ids of the label keys. */
 struct label_keys {
     uint32_t thread, tid, pid, label, request, trace_id, span_id;
@@ -43,8 +37,9 @@ void report_input_finish(struct report_input *input) {
     time_bins_finish(&input->bins);
 }
 
-struct sonde_profile *report_empty(enum engine_mode mode) {
-    return sonde_profile_create(types[mode], 2, REPORT_MAX_BYTES);
+struct sonde_profile *report_empty(enum sonde_event_id event) {
+    const struct sonde_value_type types[] = {{"samples", "count"}, sonde_events[event].amount.type};
+    return sonde_profile_create(types, 2, REPORT_MAX_BYTES);
 }
 
 /* Adds the frames of one stack; stops at a node that an earlier stack has added. */
@@ -205,7 +200,7 @@ static sonde_err add_advice(struct building *building) {
 
 static void set_info(const struct report_input *input, struct sonde_profile *profile) {
     struct sonde_profile_info info = {
-        .period_type = types[input->metadata.mode][1],
+        .period_type = sonde_events[input->metadata.event].amount.type,
         .period = (int64_t)input->metadata.period_ns,
         .time_unix_ns = input->metadata.start_unix_ns,
         .duration_ns = input->metadata.end_unix_ns - input->metadata.start_unix_ns,
@@ -241,7 +236,7 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
 
 sonde_err report_build(const struct report_input *input, struct symbol_store *symbols,
                        struct sonde_profile **profile, struct sonde_diag *diag) {
-    struct building building = {.input = input, .profile = report_empty(input->metadata.mode)};
+    struct building building = {.input = input, .profile = report_empty(input->metadata.event)};
     report_frames_init(&building.frames);
     sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;
     report_frames_finish(&building.frames);

@@ -50,7 +50,7 @@ SONDE_MUST_USE sonde_err report_build(const struct report_input *input,
                                       struct symbol_store *symbols, struct sonde_profile **profile,
                                       struct sonde_diag *diag);
 /* A profile with the mode's sample types and no samples; NULL when out of memory. */
-struct sonde_profile *report_empty(enum engine_mode mode);
+struct sonde_profile *report_empty(enum sonde_event_id event);
 /* Copies samples, comments and times. */
 SONDE_MUST_USE sonde_err report_dup(const struct sonde_profile *from,
                                     struct sonde_profile **profile, struct sonde_diag *diag);

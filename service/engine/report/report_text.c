@@ -68,7 +68,7 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
     const struct engine_metadata *metadata = &input->metadata;
     double sampled_s = (double)metadata->samples * (double)metadata->period_ns / 1e9;
     double target_s = (double)metadata->target_cpu_ns / 1e9;
-    if (metadata->mode != ENGINE_CPU)
+    if (metadata->event != SONDE_ON_CPU)
         sonde_buf_printf(text, "time of all threads: %.3f s", sampled_s);
     else if (metadata->target_cpu_ns == 0)
         sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is unknown",
@@ -131,12 +131,9 @@ static void add_limit(const struct report_input *input, struct sonde_buf *text) 
 }
 
 static void add_mode(const struct report_input *input, struct sonde_buf *text) {
-    static const char *const texts[ENGINE_MODES] = {
-        [ENGINE_WALL] = "mode: wall clock: time on the CPU, blocked, and waiting for a CPU",
-        [ENGINE_OFF_CPU] = "mode: off-CPU: time blocked, and waiting for a CPU",
-    };
-    if (texts[input->metadata.mode])
-        sonde_buf_puts(text, texts[input->metadata.mode]);
+    const char *note = sonde_events[input->metadata.event].note;
+    if (note)
+        sonde_buf_puts(text, note);
 }
 
 static void add_budget(const struct report_input *input, struct sonde_buf *text) {

@@ -61,7 +61,7 @@ static sonde_err copy_result(struct session *session, struct sonde_profile **pro
     if (session->result) {
         err = report_dup(session->result, profile, diag);
     } else {
-        *profile = session->kind == SESSION_CPU ? report_empty(ENGINE_CPU) : alloc_report_empty();
+        *profile = session->kind == SESSION_CPU ? report_empty(SONDE_ON_CPU) : alloc_report_empty();
         metadata->start_unix_ns = metadata->end_unix_ns = now_unix_ns();
     }
     lock_drop(&engine->session_lock);

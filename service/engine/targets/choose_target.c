@@ -115,7 +115,7 @@ sonde_err find_process(struct engine *engine, const struct engine_selector *sele
 static bool prefers_host(struct engine *engine, const struct engine_cpu_spec *spec,
                          struct target *guest, const char **note) {
     *note = "";
-    if (spec->is_recording || spec->mode != ENGINE_CPU)
+    if (spec->is_recording || spec->event != SONDE_ON_CPU)
         return false;
     if (atomic_load_explicit(&guest->uses_labels, memory_order_relaxed)) {
         *note = "sampled from inside the process, because it uses labels";

@@ -37,11 +37,9 @@ static bool is_worth_it(const struct save_capture *saving) {
 
 void save_capture_write(struct save_capture *saving, const struct sonde_profile *profile,
                         const struct engine_metadata *metadata) {
-    static const char *const kinds[ENGINE_MODES] = {
-        [ENGINE_WALL] = "wall", [ENGINE_OFF_CPU] = "off-cpu"};
     int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
-    if (kinds[metadata->mode]) /* for sessions it is only known now */
-        saving->metadata.kind = (char *)kinds[metadata->mode];
+    if (metadata->event != SONDE_ON_CPU) /* for sessions it is only known now */
+        saving->metadata.kind = (char *)(uintptr_t)sonde_events[metadata->event].mode;
     saving->metadata.start_unix_ns = metadata->start_unix_ns;
     saving->metadata.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
     saving->metadata.samples = metadata->samples;

@@ -191,7 +191,7 @@ static sonde_err check_source(Sonde__V1__Source source, struct engine_cpu_spec *
 
 static sonde_err check_mode(Sonde__V1__CpuMode mode, double max_overhead,
                             struct engine_cpu_spec *spec, struct sonde_diag *diag) {
-    if ((unsigned)mode >= ENGINE_MODES)
+    if ((unsigned)mode >= SONDE_MODES)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "mode: \"%d\" is not one of 0 (CPU), 1 (WALL), 2 (OFF_CPU)", (int)mode);
     bool is_share = max_overhead >= LEAST_OVERHEAD && max_overhead <= 1;
@@ -199,7 +199,7 @@ static sonde_err check_mode(Sonde__V1__CpuMode mode, double max_overhead,
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "max_overhead: \"%g\" is not a share from %g to 1", max_overhead,
                           LEAST_OVERHEAD);
-    spec->mode = (enum engine_mode)mode;
+    spec->event = (enum sonde_event_id)mode;
     spec->max_overhead = max_overhead;
     return SONDE_OK;
 }
@@ -223,7 +223,7 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const ui
         err = rpc_rendering(request->rendering, rendering, diag);
     if (!err && spec->target.all)
         rpc_rendering_of_many(rendering);
-    if (!err && request->as_contentions && spec->mode != ENGINE_OFF_CPU)
+    if (!err && request->as_contentions && spec->event != SONDE_OFF_CPU)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "as_contentions: only for mode OFF_CPU");
     return err;
 }

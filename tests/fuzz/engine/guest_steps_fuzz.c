@@ -99,7 +99,7 @@ static void start_capture(bool of_allocs, uint8_t choice) {
     if (stage.capture_count == CAPTURES)
         return;
     struct engine_capture **capture = &stage.captures[stage.capture_count];
-    cpu.mode = choice % ENGINE_MODES;
+    cpu.event = choice % SONDE_MODES;
     cpu.window_ms = choice & 0x80 ? 1000 : 0;
     err = of_allocs ? engine_capture_allocs(stage.engine, &allocs, &events, NULL, capture, NULL)
                     : engine_capture_cpu(stage.engine, &cpu, &events, NULL, capture, NULL);

@@ -38,7 +38,7 @@ TEST(mode_and_maximum_overhead_have_bounds) {
     request.mode = SONDE__V1__CPU_MODE__OFF_CPU;
     request.max_overhead = 0.01;
     CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
-    CHECK_INT(spec.mode, ==, ENGINE_OFF_CPU);
+    CHECK_INT(spec.event, ==, SONDE_OFF_CPU);
     CHECK_NEAR(spec.max_overhead, 0.01, 1e-9);
     request.max_overhead = 1.5;
     CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==,

@@ -159,10 +159,10 @@ static struct count_key key_of(void *context, struct target *target) {
 static void count(struct walked *walked) {
     const struct host_record *record = walked->record;
     const struct host_process *process = walked->process;
-    struct spent_time time = {
+    struct spent spent = {
         .tid = (uint32_t)record->tid,
-        .is_off_cpu = record->kind == HOST_OFF_CPU,
-        .ns = record->sample.weight_ns,
+        .event = record->kind == HOST_OFF_CPU ? SONDE_OFF_CPU : SONDE_ON_CPU,
+        .amount = record->sample.weight_ns,
         .span_ns = record->sample.span_ns,
         .end_ns = record->time_ns,
         .at_ns = record->time_ns,
@@ -177,7 +177,7 @@ static void count(struct walked *walked) {
         if (walked->map && target->ignored_mappings < walked->map->generation->ignored)
             target->ignored_mappings = walked->map->generation->ignored;
         target->host->samples += record->kind == HOST_SAMPLE;
-        samples_add(target, &time);
+        samples_add(target, &spent);
     }
 }
 

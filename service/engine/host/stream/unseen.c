@@ -45,9 +45,9 @@ static struct count_key note_key(void *context, struct target *target) {
 
 static void add_note(struct target *target, enum stack_note note, uint64_t ns) {
     uint64_t now_ns = now_monotonic_ns();
-    struct spent_time time = {.ns = ns, .at_ns = now_ns, .key = note_key, .context = &note};
+    struct spent spent = {.amount = ns, .at_ns = now_ns, .key = note_key, .context = &note};
     if (ns > 0)
-        samples_add(target, &time);
+        samples_add(target, &spent);
 }
 
 /* Threads that have ended without a sample: what the kernel's own account does not explain is

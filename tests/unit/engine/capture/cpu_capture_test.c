@@ -31,7 +31,7 @@ TEST(a_sample_beyond_max_samples_counts_or_drops_only_the_rest) {
     struct engine *engine = calloc(1, sizeof *engine);
     struct cpu_capture *capture = make_capture(engine, 10);
     const struct count_key key = {.stack = 1};
-    const struct spent_time note = {0};
+    const struct spent note = {0};
     capture->pending = 7;
     cpu_capture_count(capture, &key, &note);
     CHECK_INT(capture->samples, ==, 7);

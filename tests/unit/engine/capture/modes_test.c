@@ -32,9 +32,9 @@ static void push_some_of_all(struct scene *scene) {
     settle(scene);
 }
 
-static const struct sonde_profile *capture_in(struct scene *scene, enum engine_mode mode,
+static const struct sonde_profile *capture_in(struct scene *scene, enum sonde_event_id event,
                                               sonde_guest_v1_CpuConfig *config) {
-    struct engine_cpu_spec spec = {.frequency_hz = 1000, .mode = mode};
+    struct engine_cpu_spec spec = {.frequency_hz = 1000, .event = event};
     scene_init(scene);
     begin(scene, &spec);
     *config = start_clock(scene);
@@ -49,7 +49,7 @@ static const struct sonde_profile *capture_in(struct scene *scene, enum engine_m
 TEST(a_wall_capture_counts_everything) {
     struct scene scene;
     sonde_guest_v1_CpuConfig config;
-    const struct sonde_profile *profile = capture_in(&scene, ENGINE_WALL, &config);
+    const struct sonde_profile *profile = capture_in(&scene, SONDE_WALL, &config);
     CHECK_INT(config.period_ns, ==, MS);
     CHECK_INT(config.wall_period_ns, ==, MS);
     CHECK_STR(sonde_profile_type(profile, 1).type, "wall");
@@ -65,7 +65,7 @@ TEST(a_wall_capture_counts_everything) {
 TEST(an_off_cpu_capture_leaves_cpu_time_out) {
     struct scene scene;
     sonde_guest_v1_CpuConfig config;
-    const struct sonde_profile *profile = capture_in(&scene, ENGINE_OFF_CPU, &config);
+    const struct sonde_profile *profile = capture_in(&scene, SONDE_OFF_CPU, &config);
     CHECK_INT(config.period_ns, ==, 10000 * MS);
     CHECK_INT(config.wall_period_ns, ==, MS);
     CHECK_STR(sonde_profile_type(profile, 1).type, "off_cpu");
@@ -77,7 +77,7 @@ TEST(an_off_cpu_capture_leaves_cpu_time_out) {
 TEST(a_cpu_capture_leaves_other_time_out) {
     struct scene scene;
     sonde_guest_v1_CpuConfig config;
-    const struct sonde_profile *profile = capture_in(&scene, ENGINE_CPU, &config);
+    const struct sonde_profile *profile = capture_in(&scene, SONDE_ON_CPU, &config);
     CHECK_INT(config.wall_period_ns, ==, 0);
     CHECK_STR(sonde_profile_type(profile, 1).type, "cpu");
     CHECK_NEAR((double)sonde_profile_total(profile, 1), 350.0 * MS, 5.0 * MS);
@@ -87,7 +87,7 @@ TEST(a_cpu_capture_leaves_other_time_out) {
 
 TEST(time_blocked_before_the_capture_began_is_not_its) {
     struct scene scene;
-    struct engine_cpu_spec spec = {.frequency_hz = 1000, .mode = ENGINE_WALL};
+    struct engine_cpu_spec spec = {.frequency_hz = 1000, .event = SONDE_WALL};
     scene_init(&scene);
     begin(&scene, &spec);
     start_clock(&scene);
@@ -111,7 +111,7 @@ TEST(a_wall_capture_beside_another_waits_for_what_the_guest_knows) {
     struct engine_capture *cpu;
     struct sonde_diag diag;
     sonde_guest_v1_ToGuest message;
-    struct engine_cpu_spec wall = {.frequency_hz = 1000, .mode = ENGINE_WALL};
+    struct engine_cpu_spec wall = {.frequency_hz = 1000, .event = SONDE_WALL};
     struct engine_cpu_spec plain = {.frequency_hz = 1000};
     scene_init(&scene);
     collect_init(&other);

@@ -272,9 +272,9 @@ TEST(automatic_means_from_outside_unless_only_the_guest_can_answer) {
     CHECK(!is_from_outside(&scene, spec, &note));
     spec.source = ENGINE_HOST;
     CHECK(is_from_outside(&scene, spec, &note));
-    spec = (struct engine_cpu_spec){.frequency_hz = 99, .mode = ENGINE_OFF_CPU};
+    spec = (struct engine_cpu_spec){.frequency_hz = 99, .event = SONDE_OFF_CPU};
     CHECK(!is_from_outside(&scene, spec, &note));
-    spec.mode = ENGINE_CPU;
+    spec.event = SONDE_ON_CPU;
     spec.source = ENGINE_GUEST;
     spec.target.pid = getpid();
     struct engine_capture *capture = begin(&scene, &spec, &collected);

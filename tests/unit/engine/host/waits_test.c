@@ -149,8 +149,8 @@ static struct engine_capture *begin(struct scene *scene, struct engine_cpu_spec 
     return capture;
 }
 
-static const struct sonde_profile *capture(struct scene *scene, enum engine_mode mode) {
-    const struct engine_cpu_spec spec = {.frequency_hz = 200, .mode = mode, .duration_ms = 500};
+static const struct sonde_profile *capture(struct scene *scene, enum sonde_event_id event) {
+    const struct engine_cpu_spec spec = {.frequency_hz = 200, .event = event, .duration_ms = 500};
     engine_capture_release(begin(scene, spec));
     collect_wait_end(&scene->collected);
     CHECK_STR(scene->collected.diag.text, "");
@@ -179,7 +179,7 @@ static void print(const struct sonde_profile *profile) {
 TEST(off_cpu_time_is_where_it_was_spent) {
     struct scene scene;
     scene_start(&scene);
-    const struct sonde_profile *profile = capture(&scene, ENGINE_OFF_CPU);
+    const struct sonde_profile *profile = capture(&scene, SONDE_OFF_CPU);
     double ns = (double)length_ns(&scene), near_ns = 0.2 * ns;
     print(profile);
     CHECK_STR(sonde_profile_type(profile, 1).type, "off_cpu");
@@ -195,7 +195,7 @@ TEST(the_note_says_how_waits_were_measured) {
     struct scene scene;
     scene_start(&scene);
     const struct engine_cpu_spec spec = {
-        .frequency_hz = 200, .mode = ENGINE_WALL, .duration_ms = 100};
+        .frequency_hz = 200, .event = SONDE_WALL, .duration_ms = 100};
     engine_capture_release(begin(&scene, spec));
     collect_wait_end(&scene.collected);
     const char *note = collect_comment(scene.collected.profiles[0], "clock note: ");
@@ -208,7 +208,7 @@ TEST(an_off_cpu_capture_of_a_process_that_ends_has_what_was_seen) {
     struct scene scene;
     scene_start(&scene);
     const struct engine_cpu_spec spec = {
-        .frequency_hz = 200, .mode = ENGINE_OFF_CPU, .duration_ms = 60000, .progress_ms = 100};
+        .frequency_hz = 200, .event = SONDE_OFF_CPU, .duration_ms = 60000, .progress_ms = 100};
     engine_capture_release(begin(&scene, spec));
     collect_wait_progress(&scene.collected, 4);
     kill(scene.pid, SIGKILL);
@@ -233,7 +233,7 @@ static double threads_of(pid_t pid) {
 TEST(wall_time_is_that_of_all_threads) {
     struct scene scene;
     scene_start(&scene);
-    const struct sonde_profile *profile = capture(&scene, ENGINE_WALL);
+    const struct sonde_profile *profile = capture(&scene, SONDE_WALL);
     double ns = (double)length_ns(&scene);
     print(profile);
     CHECK_STR(sonde_profile_type(profile, 1).type, "wall");
@@ -247,7 +247,7 @@ TEST(threads_that_stay_blocked_are_in_every_window) {
     struct scene scene;
     scene_start(&scene);
     const struct engine_cpu_spec spec = {
-        .frequency_hz = 200, .mode = ENGINE_OFF_CPU, .duration_ms = 60000, .window_ms = 550};
+        .frequency_hz = 200, .event = SONDE_OFF_CPU, .duration_ms = 60000, .window_ms = 550};
     struct engine_capture *running = begin(&scene, spec);
     collect_wait_profiles(&scene.collected, 2);
     engine_capture_cancel(running);
@@ -264,7 +264,7 @@ TEST(a_child_that_starts_later_belongs_to_the_tree) {
     struct scene scene;
     scene_start(&scene);
     const struct engine_cpu_spec spec = {.frequency_hz = 200,
-                                         .mode = ENGINE_OFF_CPU,
+                                         .event = SONDE_OFF_CPU,
                                          .duration_ms = 60000,
                                          .progress_ms = 100,
                                          .target.all = true};
