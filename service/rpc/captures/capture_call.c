@@ -10,13 +10,13 @@
  * The capture holds one reference to its call until on_end, and another while a worker renders. */
 #include "service/rpc/captures/capture_call.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/answer/chunk.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/captures/result.h"
-#include "service/rpc/captures/save_capture.h"
-#include "service/rpc/core/chunk.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
+#include "service/rpc/saved/save_capture.h"
 
 #include <stdio.h>
 #include <stdlib.h>

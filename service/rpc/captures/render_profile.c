@@ -2,10 +2,10 @@
  *
  * RenderProfile: a worker reads and draws a file that the caller brought. The file stays in the
  * request, which lives as long as the call. */
-#include "service/rpc/core/chunk.h"
+#include "service/rpc/answer/chunk.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include "api/draw/diff.h"
 #include "api/profile/diff/diff.h"

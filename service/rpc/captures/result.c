@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/captures/result.h"
 
-#include "service/rpc/core/text.h"
+#include "service/rpc/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "service/rpc/captures/window.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/core/text.h"
-#include "service/rpc/methods/target_message.h"
+#include "service/rpc/base/text.h"
+#include "service/rpc/targets/target_message.h"
 
 #include <stdlib.h>
 #include <string.h>

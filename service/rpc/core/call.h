@@ -15,7 +15,7 @@
 
 #include "api/bytes.h"
 #include "service/engine/engine.h"
-#include "service/rpc/core/loop.h"
+#include "service/rpc/base/loop.h"
 
 #include <protobuf-c/protobuf-c.h>
 

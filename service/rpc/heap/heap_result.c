@@ -9,13 +9,13 @@
  * rendering is done. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/engine/heap/heap.h"
-#include "service/rpc/core/chunk.h"
+#include "service/rpc/answer/chunk.h"
+#include "service/rpc/answer/spool.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/spool.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/heap/heap_options.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ListServices, ListLabels, ListLabelValues and GetHistoryInfo. */
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
 
 #include <string.h>

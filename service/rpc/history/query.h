@@ -10,7 +10,7 @@
 #ifndef SONDE_SERVICE_RPC_HISTORY_QUERY_H
 #define SONDE_SERVICE_RPC_HISTORY_QUERY_H
 
-#include "service/rpc/core/chunk.h"
+#include "service/rpc/answer/chunk.h"
 #include "service/rpc/history/history.h"
 #include "service/store/store.h"
 

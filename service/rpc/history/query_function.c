@@ -6,7 +6,7 @@
 #include "api/text/wildcard.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>

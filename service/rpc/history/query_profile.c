@@ -4,10 +4,10 @@
 #include "api/draw/diff.h"
 #include "api/profile/contentions.h"
 #include "api/profile/diff/diff.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QuerySeries: values over time. */
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/names.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 #include "service/store/function_stacks.h"
 
 #include <string.h>

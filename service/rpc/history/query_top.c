@@ -5,7 +5,7 @@
 #include "api/hash_index.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
  *
  * QueryTree: a call tree as columns, in messages of bounded size. */
 #include "api/profile/diff/diff.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
 #include "service/rpc/history/trim.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/history/selection.h"
 
-#include "service/rpc/core/text.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/history/names.h"
 #include "service/store/selector/selector.h"
 
