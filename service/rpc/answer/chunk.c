@@ -29,16 +29,12 @@ void rpc_chunks_finish(struct rpc_chunks *chunks) {
     *chunks = (struct rpc_chunks){.sent = 0};
 }
 
-size_t rpc_chunks_size(const struct rpc_chunks *chunks) {
-    return GRPC_SLICE_LENGTH(chunks->whole);
-}
-
 bool rpc_chunks_has_next(const struct rpc_chunks *chunks) {
-    return chunks->sent < rpc_chunks_size(chunks);
+    return chunks->sent < GRPC_SLICE_LENGTH(chunks->whole);
 }
 
 void rpc_chunks_send(struct rpc_chunks *chunks, struct rpc_call *call) {
-    size_t left = rpc_chunks_size(chunks) - chunks->sent, start = chunks->sent;
+    size_t left = GRPC_SLICE_LENGTH(chunks->whole) - chunks->sent, start = chunks->sent;
     chunks->sent += left < RPC_MAX_CHUNK_BYTES ? left : RPC_MAX_CHUNK_BYTES;
     rpc_send_chunk(call, grpc_slice_sub(chunks->whole, start, chunks->sent));
 }

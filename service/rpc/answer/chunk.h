@@ -21,7 +21,6 @@ struct rpc_chunks {
 
 void rpc_chunks_take(struct rpc_chunks *chunks, struct sonde_buf *bytes);
 void rpc_chunks_finish(struct rpc_chunks *chunks);
-size_t rpc_chunks_size(const struct rpc_chunks *chunks);
 bool rpc_chunks_has_next(const struct rpc_chunks *chunks);
 /* Sends the next chunk; there must be one. */
 void rpc_chunks_send(struct rpc_chunks *chunks, struct rpc_call *call);

@@ -145,7 +145,7 @@ static sonde_err add_answer(struct history_query *query, const struct store_seri
     response.step_s = asked->step_s;
     response.omitted = result->omitted;
     response.completeness = &completeness;
-    return history_query_add(query, &response.base);
+    return rpc_document_add(&query->document, &response.base);
 }
 
 static sonde_err run(struct history_query *query, struct sonde_diag *diag) {

@@ -50,7 +50,7 @@ static sonde_err part_init(struct sending *sending) {
 /* Sends the part and starts an empty one in the same memory. */
 static sonde_err part_end(struct sending *sending) {
     Sonde__V1__Tree *part = &sending->part;
-    sonde_err err = history_query_add(sending->query, &part->base);
+    sonde_err err = rpc_document_add(&sending->query->document, &part->base);
     part->n_functions = part->n_function = part->n_parent = part->n_self = part->n_total = 0;
     part->n_base_self = part->n_base_total = part->n_kind = 0;
     part->unit = (char *)protobuf_c_empty_string;
