@@ -109,19 +109,18 @@ static void on_drawn(struct rpc_document *document) {
 
 static void describe(struct rpc_document *document, Sonde__V1__ResultStart *start) {
     const struct capture *capture = container_of(document, struct capture, document);
-    struct rpc_result *result = capture->result;
-    const struct engine_metadata *metadata = &result->metadata;
+    struct engine_metadata *metadata = &capture->result->metadata;
     int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
     start->media_type = (char *)capture->rendering.info->media_type;
     start->samples = metadata->samples;
     start->dropped = metadata->dropped;
     start->truncated = metadata->truncated;
     start->duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
-    start->clock = result->clock;
-    start->clock_note = result->clock_note;
+    start->clock = metadata->clock;
+    start->clock_note = metadata->clock_note;
     start->target_gone = metadata->target_gone;
     start->frequency_hz = metadata->frequency_hz;
-    start->budget_note = result->budget_note;
+    start->budget_note = metadata->budget_note;
     save_capture_report(&capture->saving, start);
     rpc_call_note(document->call, " samples=%llu dropped=%llu",
                   (unsigned long long)metadata->samples, (unsigned long long)metadata->dropped);

@@ -328,7 +328,7 @@ static void fill_part(const struct builder *builder, Sonde__V1__CpuWindow *messa
     message->start_unix_ns = metadata->start_unix_ns;
     message->end_unix_ns = metadata->end_unix_ns;
     message->period_ns = metadata->period_ns;
-    message->clock = (char *)builder->window->clock;
+    message->clock = (char *)builder->window->metadata.clock;
     message->strings = (char **)builder->strings.items;
     message->n_strings = builder->strings.count;
     message->frames = (Sonde__V1__StreamFrame **)builder->frames.items;
