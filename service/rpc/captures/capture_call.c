@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CaptureCpu and StopCpu: progress while the capture runs, then the result, which a worker renders
- * and the loop sends in chunks as fast as the client reads.
+ * and the loop sends in chunks as fast as the client reads. FinishCapture, StartCpu: one answer.
  *
  *     engine thread   on_progress, on_profile, on_end ──post──▶ loop
  *     loop            capture_* below: the newest progress, the result, the end
@@ -292,6 +292,27 @@ void rpc_finish_capture(struct rpc_call *call, const ProtobufCMessage *message) 
     else
         rpc_finish(call, sonde_fail(&diag, SONDE_NOT_FOUND, "no capture with this key is running"),
                    &diag);
+}
+
+void rpc_start_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__StartCpuRequest *request = (const void *)message;
+    Sonde__V1__CpuSession session = SONDE__V1__CPU_SESSION__INIT;
+    struct engine_session_info info = {0};
+    struct engine_cpu_spec spec;
+    struct sonde_diag diag = {0};
+    uint32_t lease_ms = 0;
+    sonde_err err = rpc_session_spec(request, rpc_call_owner(call), &spec, &lease_ms, &diag);
+    if (!err)
+        err = engine_session_start(rpc_call_server(call)->engine, &spec, lease_ms,
+                                   rpc_text(rpc_call_arena(call), request->owner), &info, &diag);
+    if (err) {
+        rpc_finish(call, err, &diag);
+        return;
+    }
+    session.start_unix_ns = info.start_unix_ns;
+    session.lease_until_unix_ns = info.lease_until_unix_ns;
+    session.owner = (char *)rpc_text(rpc_call_arena(call), info.owner);
+    rpc_reply(call, &session.base);
 }
 
 void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GetInfo, GetCommandLine and StartCpu. */
+ * GetInfo and GetCommandLine. */
 #include "api/os/process_usage.h"
 #include "api/settings/options.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -229,25 +229,4 @@ void rpc_get_command_line(struct rpc_call *call, const ProtobufCMessage *message
         rpc_finish(call, err, &diag);
     else
         rpc_reply(call, &line.base);
-}
-
-void rpc_start_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
-    const Sonde__V1__StartCpuRequest *request = (const void *)message;
-    Sonde__V1__CpuSession session = SONDE__V1__CPU_SESSION__INIT;
-    struct engine_session_info info = {0};
-    struct engine_cpu_spec spec;
-    struct sonde_diag diag = {0};
-    uint32_t lease_ms = 0;
-    sonde_err err = rpc_session_spec(request, rpc_call_owner(call), &spec, &lease_ms, &diag);
-    if (!err)
-        err = engine_session_start(rpc_call_server(call)->engine, &spec, lease_ms,
-                                   rpc_text(rpc_call_arena(call), request->owner), &info, &diag);
-    if (err) {
-        rpc_finish(call, err, &diag);
-        return;
-    }
-    session.start_unix_ns = info.start_unix_ns;
-    session.lease_until_unix_ns = info.lease_until_unix_ns;
-    session.owner = (char *)rpc_text(rpc_call_arena(call), info.owner);
-    rpc_reply(call, &session.base);
 }
