@@ -173,11 +173,11 @@ struct engine_metadata {
     struct engine_drop drops[ENGINE_DROP_CAUSES];
     size_t drop_count;
     uint64_t guest_cpu_ns, target_cpu_ns; /* the latter without the guest's control thread */
-    const char *clock, *clock_note;
+    char clock[24], clock_note[320];      /* of the target and the capture */
     bool target_gone;
     enum sonde_event_id event;
-    double frequency_hz;     /* mean rate of the capture so far; max_overhead may have lowered it */
-    const char *budget_note; /* the effect of max_overhead; "" = none */
+    double frequency_hz;   /* mean rate of the capture so far; max_overhead may have lowered it */
+    char budget_note[192]; /* the effect of max_overhead; "" = none */
 };
 
 struct engine_capture;
@@ -185,8 +185,7 @@ struct engine_capture;
 struct engine_capture_events {
     void (*on_progress)(void *context, const struct engine_progress *progress); /* may be NULL */
     /* With window_ms, once per window; otherwise once, right before on_end(SONDE_OK). Takes
-     * profile. Sample types: samples/count and, depending on the mode, cpu, wall or
-     * off_cpu/nanoseconds. Labels: "thread", "tid" and those of sonde.h. */
+     * profile. Sample types: samples/count and the amount of the spec's event. Labels: "thread", "tid" and those of sonde.h. */
     void (*on_profile)(void *context, struct sonde_profile *profile,
                        const struct engine_metadata *metadata);
     /* The last event, exactly once for every capture. SONDE_OK, SONDE_CANCELLED, SONDE_NO_CLOCK,
