@@ -18,6 +18,10 @@ DOORS = [
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/http/library", "clients/collect/discovery/http_source")),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),
+    (re.compile(r"#include <microhttpd"), ("clients/collect/status/",)),
+    (re.compile(r"#include <bpf/"), ("service/host/bpf/", "tests/bench/")),
+    (re.compile(r"#include <sqlite3"), ("service/store/sqlite/", "tests/bench/")),
+    (re.compile(r"#include <openssl/(ssl|x509)"), ("gateway/http/", "api/os/tls_files")),
     (re.compile(r"\bmallctl\w*\("), ("service/guest/heap", "tests/")),
     # The test for control characters; a list of plain ASCII, which ends with a comparison to 0x7f, is something else.
     (re.compile(r"^(?!.*>=? ?(0x7[ef]|'~')).*(< ?(' '|0x20\b)|[!=]= ?0x7f\b)"), ("api/text/utf8", "api/json/json.c", "tests/")),

@@ -22,13 +22,23 @@ def find_files(files, path):
             if file == path or os.path.splitext(file)[0] == path or file.startswith(path + "/") or fnmatch.fnmatch(file, path)]
 
 
+def spellings(word):
+    """What `host/{park,load}.c` means: host/park.c and host/load.c."""
+    start, brace, rest = word.partition("{")
+    if not brace:
+        return [word]
+    choices, _, end = rest.partition("}")
+    return [start + choice + end for choice in choices.split(",")]
+
+
 def check_paths(page, text, files):
     names = {os.path.basename(file) for file in files}
     for number, line in enumerate(text.splitlines(), 1):
         for link in re.findall(r"\]\(([^)#:]+)\)", line):
             if not find_files(files, os.path.normpath(os.path.join(os.path.dirname(page), link))):
                 yield page, number, f"the link {link} leads nowhere"
-        for word in re.findall(r"`([\w./*-]+)`", line):
+        words = re.findall(r"`([\w./*{},-]+)`", line)
+        for word in [spelling for word in words for spelling in spellings(word)]:
             if word.split("/")[0] in FOLDERS and "/" in word and not find_files(files, word):
                 yield page, number, f"there is no {word}"
             elif SOURCE.match(word) and word not in names:
