@@ -162,6 +162,17 @@ def check_version(top):
             yield path, 1, f"is about {first(path, pattern)}; api/version.h says {version}"
 
 
+def check_tests(top, paths):
+    """A test that no BUILD file of its folder names never runs."""
+    for path in paths:
+        folder, name = os.path.split(path)
+        stem, _ = os.path.splitext(name)
+        if path.startswith("tests/") and stem.endswith(("_test", "_fuzz")):
+            with open(os.path.join(top, folder, "BUILD.bazel"), encoding="utf-8") as build:
+                if stem not in build.read():
+                    yield path, 1, "no BUILD.bazel runs this test"
+
+
 def check_format(top, paths):
     sources = [path for path in paths if path.endswith((".c", ".h"))]
     run = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=top,
@@ -180,7 +191,7 @@ def main():
                             capture_output=True, text=True, check=True).stdout.split()
     paths = [path for path in listed if os.path.exists(os.path.join(top, path)) and "golden/" not in path]
     findings, known = list(check_format(top, paths)) + list(check_settings(top, paths)), known_names(top)
-    findings += check_version(top)
+    findings += [*check_version(top), *check_tests(top, paths)]
     rpcs = rpc_names(top)
     for path in paths:
         with open(os.path.join(top, path), encoding="utf-8") as source:
