@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/title.h"
 #include "api/draw/render.h"
+#include "api/profile/event.h"
 #include "api/profile/only_process.h"
 
 #include <string.h>
@@ -70,23 +71,13 @@ void draw_put_target(struct sonde_buf *out, const struct sonde_profile *profile)
 
 /* ---- What was measured ---- */
 
-static const struct {
-    const char *type, *words;
-} measures[] = {{"cpu", "CPU"},
-                {"wall", "wall-clock time"},
-                {"off_cpu", "off-CPU time"},
-                {"inuse_space", "live heap"},
-                {"inuse_objects", "live objects"},
-                {"space", "live heap"},
-                {"objects", "live objects"},
-                {"alloc_space", "allocated bytes"},
-                {"alloc_objects", "allocated objects"}};
-
+/* Older heap profiles of pprof count the live heap in "space" and "objects". */
 static const char *words_for(const char *type) {
-    for (size_t i = 0; i < sizeof measures / sizeof *measures; i++)
-        if (strcmp(type, measures[i].type) == 0)
-            return measures[i].words;
-    return NULL;
+    if (strcmp(type, "space") == 0)
+        return sonde_events[SONDE_MEM_INUSE].amount.words;
+    if (strcmp(type, "objects") == 0)
+        return sonde_events[SONDE_MEM_INUSE].objects.words;
+    return sonde_event_words(type);
 }
 
 const char *draw_measure(const struct sonde_profile *profile, size_t type_index) {

@@ -2,6 +2,7 @@
 #include "clients/cli/capture.h"
 
 #include "api/clock_name.h"
+#include "api/profile/event.h"
 #include "clients/cli/cli.h"
 
 #include <inttypes.h>
@@ -155,15 +156,10 @@ static size_t find_word(const char *text, const char *const words[], size_t coun
 }
 
 sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode, struct sonde_diag *diag) {
-    static const char *const names[] = {
-        [SONDE__V1__CPU_MODE__CPU] = "cpu",
-        [SONDE__V1__CPU_MODE__WALL] = "wall",
-        [SONDE__V1__CPU_MODE__OFF_CPU] = "off-cpu",
-    };
-    size_t i = text ? find_word(text, names, COUNT_OF(names)) : *mode;
-    if (i == COUNT_OF(names))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "--mode: \"%s\" is not cpu, wall or off-cpu", text);
+    size_t i = text ? sonde_event_find_mode(sonde_slice_of(text)) : (size_t)*mode;
+    if (i == SONDE_MODES)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--mode: \"%s\" is not " SONDE_MODE_NAMES,
+                          text);
     *mode = (Sonde__V1__CpuMode)i;
     return SONDE_OK;
 }

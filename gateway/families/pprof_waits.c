@@ -4,6 +4,7 @@
  * delay. With `seconds` it is measured during that time. Go's form without `seconds` is a total
  * since the start: the answer is what the history has recorded since the process started. Without
  * such a history it is an empty profile that says how to get one. */
+#include "api/profile/event.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
 
@@ -85,7 +86,7 @@ static void query_history(struct waits_reply *reply) {
     char selector[32];
     snprintf(selector, sizeof selector, "pid = '%" PRId32 "'", reply->pid);
     selection.service = reply->name;
-    selection.event = (char *)"off-cpu";
+    selection.event = (char *)(uintptr_t)sonde_events[SONDE_OFF_CPU].name;
     selection.selector = selector;
     selection.from_unix_ns = reply->start_unix_ns;
     request.selection = &selection;

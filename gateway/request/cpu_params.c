@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/request/cpu_params.h"
 
+#include "api/profile/event.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 sonde_err cpu_params_read_times(const struct query *query, uint64_t *seconds, uint64_t *frequency,
@@ -9,39 +10,51 @@ sonde_err cpu_params_read_times(const struct query *query, uint64_t *seconds, ui
     return err ? err : query_whole(query, "frequency", 1, 10000, frequency, diag);
 }
 
-/* Sets *value to the index of the parameter's text in names, which ends with NULL. */
-static sonde_err read_choice(const struct query *query, const char *key, const char *const *names,
-                             const char *list, int *value, struct sonde_diag *diag) {
+_Static_assert((int)SONDE__V1__CPU_MODE__CPU == SONDE_ON_CPU &&
+                   (int)SONDE__V1__CPU_MODE__WALL == SONDE_WALL &&
+                   (int)SONDE__V1__CPU_MODE__OFF_CPU == SONDE_OFF_CPU,
+               "the modes have the numbers of their events");
+
+static sonde_err refuse(const char *key, struct sonde_slice text, const char *const *names,
+                        int count, struct sonde_diag *diag) {
     char quoted[QUERY_QUOTED_SIZE];
+    struct sonde_buf list = {0};
+    for (int i = 0; i < count; i++)
+        sonde_buf_printf(&list, "%s%s", i ? ", " : "", names[i]);
+    sonde_err err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s: \"%s\" is not one of %s", key,
+                               query_quote(text, quoted), list.failed ? "" : list.data);
+    sonde_buf_finish(&list);
+    return err;
+}
+
+/* Sets *value to the index of the parameter's text in names. */
+static sonde_err read_choice(const struct query *query, const char *key, const char *const *names,
+                             int count, int *value, struct sonde_diag *diag) {
     struct sonde_slice text;
+    int i = 0;
     if (!query_get(query, key, &text))
         return SONDE_OK;
-    for (int i = 0; names[i]; i++) {
-        *value = i;
-        if (sonde_slice_equals(text, names[i]))
-            return SONDE_OK;
-    }
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s: \"%s\" is not one of %s", key,
-                      query_quote(text, quoted), list);
+    while (i < count && !sonde_slice_equals(text, names[i]))
+        i++;
+    if (i == count)
+        return refuse(key, text, names, count, diag);
+    *value = i;
+    return SONDE_OK;
 }
 
 sonde_err cpu_params_read_mode(const struct query *query, struct cpu_mode *mode,
                                struct sonde_diag *diag) {
-    static const char *const modes[] = {
-        [SONDE__V1__CPU_MODE__CPU] = "cpu",
-        [SONDE__V1__CPU_MODE__WALL] = "wall",
-        [SONDE__V1__CPU_MODE__OFF_CPU] = "off-cpu",
-        NULL,
-    };
     static const char *const sources[] = {
         [SONDE__V1__SOURCE__AUTOMATIC] = "auto",
         [SONDE__V1__SOURCE__HOST] = "host",
         [SONDE__V1__SOURCE__GUEST] = "guest",
-        NULL,
     };
+    const char *modes[SONDE_MODES];
+    for (size_t i = 0; i < SONDE_MODES; i++)
+        modes[i] = sonde_events[i].mode;
     *mode = (struct cpu_mode){0};
-    sonde_err err = read_choice(query, "mode", modes, "cpu, wall, off-cpu", &mode->mode, diag);
+    sonde_err err = read_choice(query, "mode", modes, SONDE_MODES, &mode->mode, diag);
     if (!err)
-        err = read_choice(query, "source", sources, "auto, host, guest", &mode->source, diag);
+        err = read_choice(query, "source", sources, 3, &mode->source, diag);
     return err ? err : query_share(query, "max_overhead", 0.0001, 1, &mode->max_overhead, diag);
 }

@@ -2,12 +2,12 @@
 // Saved captures: taking one, the list, one of them as a flame graph, and pprof files from elsewhere.
 import { getJson, isOffline, lines } from './api.js';
 import { button, choice, formatSeconds, formatTime, formatValue, h, message, number, percent } from './dom.js';
+import { MODES } from './events.js';
 import { attempt, form, input, loadProfile, numberInput, readProfile, select } from './load.js';
 import { getState, goTo, linkTo } from './state.js';
 import { createViewer } from './viewer.js';
 
-const CAPTURE_KINDS = [['mode=cpu', 'CPU: what runs'], ['mode=off-cpu', 'Off-CPU: where threads wait'], ['mode=wall', 'Wall: running and waiting'],
-    ['kind=allocs', 'Allocations'], ['heap', 'Heap: what is in use']];
+const CAPTURE_KINDS = [...MODES.map(({ mode, title, shows }) => [`mode=${mode}`, `${title}: ${shows}`]), ['kind=allocs', 'Allocations'], ['heap', 'Heap: what is in use']];
 const DOWNLOADS = { svg: 'SVG', 'pb.gz': 'pprof', 'speedscope.json': 'speedscope', 'firefox.json': 'Firefox', md: 'Markdown', collapsed: 'collapsed', txt: 'table' };
 
 const startText = (capture) => formatTime(number(capture.startUnixNs) / 1e9, true);

@@ -4,11 +4,12 @@
 import { getJson, isOffline } from './api.js';
 import { captureText } from './captures.js';
 import { button, h } from './dom.js';
+import { RECORDED } from './events.js';
 import { attempt, input, loadProfile, queryText, readProfile, select } from './load.js';
 import { getState, setState } from './state.js';
 import { createViewer } from './viewer.js';
 
-const COMPARED_EVENTS = ['on-cpu', 'off-cpu', 'mem-inuse', 'mem-alloc'].map((event) => [event, event]);
+const COMPARED_EVENTS = RECORDED.map(({ name }) => [name, name]);
 const pickedFiles = new Map();
 
 const partsOf = (text) => text.split('/').map(decodeURIComponent);

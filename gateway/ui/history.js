@@ -2,15 +2,12 @@
 // What was recorded: services, their CPU time or memory over time, graphs of ranges and of what changed between two of them.
 import { getJson, isOffline } from './api.js';
 import { button, choice, formatSeconds, formatValue, h, message, number, percent } from './dom.js';
+import { RECORDED } from './events.js';
 import { attempt, loadProfile, queryText, select, showError } from './load.js';
 import { getState, linkTo, setState } from './state.js';
 import { createStrip, rangeText, rateText } from './strip.js';
 import { createViewer } from './viewer.js';
 
-// What was recorded, its unit, and what the sum of a second is divided by; 0 = the values are states.
-const RECORDED = {
-    'on-cpu': ['CPU', 'cores', 1e9], 'off-cpu': ['Off-CPU', 'threads', 1e9], 'mem-alloc': ['Allocations', 'bytes/s', 1], 'mem-inuse': ['Live memory', 'bytes', 0],
-};
 const RANGES = [['3600', '1 h'], ['21600', '6 h'], ['86400', '1 d'], ['604800', '7 d']], STEPS = [['60', 'Minute'], ['3600', 'Hour'], ['86400', 'Day']];
 const AUTO_STEPS = [10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400], MAX_BARS = 720, AUTO_GRAPH_S = 90000, MAX_ROWS = 200, MAX_MARKS = 60;
 export const MAX_STEPS = 11000, NO_RANGES = { rf: null, ru: null, bf: null, bu: null };
@@ -28,15 +25,15 @@ export const historyPath = (path, parameters) => `/v1/history/${path}?${queryTex
 export function historyState() {
     const length = number(getState('ra', '3600')), now = Math.ceil(Date.now() / 10000) * 10, event = getState('ev', 'on-cpu');
     if (length && !isOffline()) setState({ hf: now - length, hu: now });
-    const [text, unit, divisor] = RECORDED[event] ?? [event, 'count', 1];
+    const { title: text, rateUnit: unit, perRate: divisor } = RECORDED.find(({ name }) => name === event) ?? { title: event, rateUnit: 'count', perRate: 1 };
     return { from: number(getState('hf')), until: number(getState('hu')), what: { service: getState('sv'), event, selector: getState('sr') }, text, unit, divisor };
 }
 
 // What a point of a series means, in the unit of historyState().
 export const pointValue = (value, { divisor }, step) => number(value) / (divisor ? divisor * step : 1);
 
-export const recordedChoice = (events, chosen, onchoose) => choice('what was recorded', Object.entries(RECORDED).filter(([event]) => events.includes(event) || event === chosen)
-    .map(([event, [text]]) => [event, text]), chosen, onchoose);
+export const recordedChoice = (events, chosen, onchoose) => choice('what was recorded', RECORDED.filter(({ name }) => events.includes(name) || name === chosen)
+    .map(({ name, title }) => [name, title]), chosen, onchoose);
 export const rangeChoice = (onchoose) => choice('range', RANGES, getState('ra', '3600'), onchoose);
 
 // The graph of the range in the URL, or its difference from the second one. A load that the next one overtakes is ended.

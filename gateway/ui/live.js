@@ -3,6 +3,7 @@
 // chosen. The stream goes on when the picture is paused, and is opened again when it breaks off.
 import { isOffline, lines } from './api.js';
 import { button, choice, formatSeconds, h, message, number, percent } from './dom.js';
+import { MODES } from './events.js';
 import { loadProfile, sleep } from './load.js';
 import { KIND, Profile } from './profile.js';
 import { getState, setState } from './state.js';
@@ -10,7 +11,7 @@ import { createStrip, rangeText } from './strip.js';
 import { createViewer } from './viewer.js';
 
 const WINDOW_MS = 250, KEEP_S = 600, KEEP_WINDOWS = KEEP_S * 1000 / WINDOW_MS, REDRAW_MS = 400, MAX_WAIT_S = 8;
-const LIVE_MODES = [['cpu', 'CPU'], ['off-cpu', 'Off-CPU'], ['wall', 'Wall']];
+const LIVE_MODES = MODES.map(({ mode, title }) => [mode, title]);
 const LIVE_RATES = [['19', '19 Hz'], ['99', '99 Hz'], ['499', '499 Hz'], ['999', '999 Hz']];
 const STREAM_ENDS = { 'target gone': 'The target has exited.', 'dictionary full': 'The service has sent all the names that a stream may have.' };
 const FINAL_STATUS = [400, 401, 403, 501];

@@ -3,6 +3,7 @@
 // in the URL: q search, z zoomed node, i inverted, th threads, co colour, tb what is shown, so sort, f focus, hd hidden, ty sample type,
 // ab absolute change, sel the function whose callers and callees are shown.
 import { button, choice, formatChange, formatSeconds, formatTime, formatValue, h, message, percent } from './dom.js';
+import { EVENTS } from './events.js';
 import { exportMenu } from './export.js';
 import { changeOf, Flame } from './flame.js';
 import { closeMenu, copyText, menuButton, showDialog, showMenu } from './menu.js';
@@ -34,8 +35,7 @@ const KEYS = [
     ['.', 'menu of the selected frame', (v) => v.openMenu(v.flame.selected)],
     ['?', 'this list', () => showKeys()],
 ];
-const MEASURES = { cpu: 'CPU time', samples: 'samples', wall: 'wall-clock time', off_cpu: 'blocked time', inuse_space: 'live bytes', inuse_objects: 'live objects',
-    alloc_space: 'allocated bytes', alloc_objects: 'allocated objects' };
+const MEASURES = Object.assign({}, ...EVENTS.map((event) => event.words));
 const exactly = (name) => `^${literal(name)}$`, isMemory = (type) => /space|objects/.test(type.type);
 const measureName = (type) => MEASURES[type.type] ?? type.type;
 const ARROWS = { ArrowLeft: 'left', ArrowRight: 'right', ArrowUp: 'up', ArrowDown: 'down' };

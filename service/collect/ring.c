@@ -31,15 +31,9 @@ void ring_finish(struct ring *ring) {
 
 /* ---- Adding ---- */
 
-static enum ring_kind kind_of(const char *event) {
-    static const char *const events[] = {[RING_ON_CPU] = STORE_ON_CPU,
-                                         [RING_OFF_CPU] = STORE_OFF_CPU,
-                                         [RING_MEM_INUSE] = STORE_MEM_INUSE,
-                                         [RING_MEM_ALLOC] = STORE_MEM_ALLOC};
-    for (int i = 0; i < RING_KINDS; i++)
-        if (strcmp(events[i], event) == 0)
-            return (enum ring_kind)i;
-    return RING_ON_CPU;
+static uint32_t kind_of(const char *name) {
+    const struct sonde_event *event = sonde_event_find(name);
+    return event ? (uint32_t)(event - sonde_events) : RING_OTHER;
 }
 
 static int by_stack(const void *a, const void *b) {
@@ -98,7 +92,7 @@ bool ring_add_window(struct ring *ring, struct tables *tables, const struct stor
     struct ring_item *item = malloc(sizeof *item);
     bool is_small = window->row_count <= RING_MAX_ROWS;
     if (item)
-        *item = (struct ring_item){.kind = RING_ON_CPU};
+        *item = (struct ring_item){0};
     if (item && is_small && fill(tables, window, item)) {
         struct table_process *process = &tables->processes[item->process];
         item->dropped += process->dropped;
@@ -212,7 +206,7 @@ static bool merge_rows(struct ring_item *old, struct ring_item *item) {
 /* Adds the older window to the later one. Of a state only the later one counts. */
 static bool merge(struct ring *ring, struct ring_item *old, struct ring_item *item) {
     size_t before = bytes_of(item);
-    if (item->kind != RING_MEM_INUSE) {
+    if (!sonde_events[item->kind].is_state) {
         if (!merge_rows(old, item))
             return false;
         item->samples += old->samples;
@@ -246,7 +240,7 @@ static bool merge_pairs(struct ring *ring, const struct tables *tables) {
     for (struct ring_item **at = &ring->first; *at && ring->bytes > ring->limit_bytes;
          at = &(*at)->next) {
         struct ring_item *item = *at;
-        if (item->is_sent || item->kind == RING_TOTALS)
+        if (item->is_sent || item->kind >= RING_KINDS)
             continue;
         struct ring_item ***slot = &waiting[item->process * RING_KINDS + item->kind];
         if (!*slot || !may_merge(**slot, item) || !merge(ring, **slot, item)) {

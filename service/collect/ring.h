@@ -10,19 +10,13 @@
 #ifndef SONDE_SERVICE_COLLECT_RING_H
 #define SONDE_SERVICE_COLLECT_RING_H
 
+#include "api/profile/event.h"
 #include "service/collect/tables.h"
 
 #define RING_MAX_ROWS 150000u /* of a window */
 
-/* The events that can be merged, and the host totals, which cannot. */
-enum ring_kind {
-    RING_ON_CPU,
-    RING_OFF_CPU,
-    RING_MEM_INUSE,
-    RING_MEM_ALLOC,
-    RING_KINDS,
-    RING_TOTALS = RING_KINDS
-};
+/* Windows of an event of sonde_events, by its index, can be merged. Others cannot. */
+enum { RING_KINDS = SONDE_EVENTS, RING_OTHER = RING_KINDS, RING_TOTALS };
 
 struct ring_row {
     uint32_t stack;  /* TOTALS: the text of the process */
@@ -32,7 +26,7 @@ struct ring_row {
 
 struct ring_item {
     struct ring_item *next;
-    enum ring_kind kind;
+    uint32_t kind; /* an index into sonde_events, RING_OTHER or RING_TOTALS */
     bool is_sent;
     uint64_t seq;
     uint32_t process, event, clock; /* numbers in the tables */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/export/unit.h"
 
+#include "api/profile/event.h"
 #include "api/profile/memory.h"
 
 #include <stdio.h>
@@ -108,7 +109,7 @@ static sonde_err add_allocated(struct unit_maker *maker, const struct record *re
         return SONDE_OK;
     }
     struct export_unit unit = {.record = record,
-                               .name = "memory",
+                               .name = sonde_events[SONDE_MEM_INUSE].pyroscope_name,
                                .begin_unix_ns = heap->unix_ns,
                                .duration_ns = record->end_unix_ns - heap->unix_ns};
     if (heap->allocated && heap->epoch == record->epoch)
@@ -127,8 +128,9 @@ static sonde_err add_allocated(struct unit_maker *maker, const struct record *re
 static sonde_err make_heap(struct unit_maker *maker, const struct record *record,
                            struct export_unit units[UNITS_MAX], size_t *count) {
     struct sonde_memory_types types;
-    struct export_unit unit = {
-        .record = record, .name = "memory", .begin_unix_ns = record->end_unix_ns};
+    struct export_unit unit = {.record = record,
+                               .name = sonde_events[SONDE_MEM_INUSE].pyroscope_name,
+                               .begin_unix_ns = record->end_unix_ns};
     if (!sonde_memory_types(record->profile, &types))
         return SONDE_OK;
     const struct sonde_profile_part in_use = part_of(types.inuse_objects, types.inuse_space);
@@ -150,11 +152,11 @@ static sonde_err make_heap(struct unit_maker *maker, const struct record *record
 sonde_err units_make(struct unit_maker *maker, const struct record *record,
                      struct export_unit units[UNITS_MAX], size_t *count) {
     *count = 0;
-    if (record->kind == RECORD_HEAP)
+    if (record->event == SONDE_MEM_INUSE)
         return make_heap(maker, record, units, count);
     const struct export_unit unit = {
         .record = record,
-        .name = record->kind == RECORD_ON_CPU ? "process_cpu" : "off_cpu",
+        .name = sonde_events[record->event].pyroscope_name,
         .profile = sonde_profile_share(record->profile),
         .begin_unix_ns = record->begin_unix_ns,
         .duration_ns = record->end_unix_ns - record->begin_unix_ns,

@@ -18,7 +18,7 @@
 
 struct export_unit {
     const struct record *record;
-    const char *name; /* "process_cpu", "off_cpu", "memory" */
+    const char *name; /* Pyroscope's: "process_cpu" */
     struct sonde_profile *profile;
     int64_t begin_unix_ns, duration_ns;
 };

@@ -25,7 +25,7 @@ static uint64_t now_ms(void) {
 
 static void on_record(void *context, const struct record *record) {
     struct function_recorder *recorder = context;
-    if (record->kind == RECORD_ON_CPU)
+    if (record->event == SONDE_ON_CPU)
         function_times_add(recorder->times, record->target->name, record->profile);
     sonde_profile_destroy(record->profile);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/batch.h"
 
-#include "api/profile/memory.h"
+#include "api/profile/event.h"
 #include "service/recording/profile_ids.h"
 #include "service/store/list.h"
 
@@ -300,7 +300,7 @@ static sonde_err convert(struct conversion *conversion, const struct labels *lab
                          uint64_t lost) {
     const struct record *record = conversion->record;
     sonde_err err = collect_rows(conversion);
-    if (!err && strcmp(conversion->event, STORE_MEM_ALLOC) == 0)
+    if (!err && conversion->event == sonde_events[SONDE_MEM_ALLOC].name)
         err = add_allocations(conversion, labels);
     else if (!err)
         err = add_window(conversion, labels, lost, record->begin_unix_ns);
@@ -311,26 +311,13 @@ static sonde_err convert(struct conversion *conversion, const struct labels *lab
 static sonde_err add_events(struct batch *batch, const struct record *record,
                             const struct profile_ids *ids, const struct labels *labels,
                             uint64_t lost) {
-    struct sonde_memory_types memory = {SONDE_PROFILE_NO_TYPE, SONDE_PROFILE_NO_TYPE,
-                                        SONDE_PROFILE_NO_TYPE, SONDE_PROFILE_NO_TYPE};
-    bool is_heap = record->kind == RECORD_HEAP;
-    if (is_heap && !sonde_memory_types(record->profile, &memory))
-        return SONDE_OK;
-    const struct {
-        const char *event;
-        size_t type;
-    } events[] = {
-        {STORE_ON_CPU, record->kind == RECORD_ON_CPU ? 1 : SONDE_PROFILE_NO_TYPE},
-        {STORE_OFF_CPU, record->kind == RECORD_OFF_CPU ? 1 : SONDE_PROFILE_NO_TYPE},
-        {STORE_MEM_INUSE, memory.inuse_space},
-        {STORE_MEM_ALLOC, memory.alloc_space},
-    };
     sonde_err err = SONDE_OK;
-    for (size_t i = 0; i < sizeof events / sizeof events[0] && !err; i++) {
-        struct conversion conversion = {.batch = batch, .record = record, .ids = ids};
-        conversion.event = events[i].event;
-        conversion.type = events[i].type;
-        if (conversion.type < sonde_profile_type_count(record->profile))
+    for (const struct sonde_event *event = sonde_events;
+         event < sonde_events + SONDE_EVENTS && !err; event++) {
+        struct conversion conversion = {
+            .batch = batch, .record = record, .ids = ids, .event = event->name};
+        conversion.type = sonde_profile_find_type(record->profile, event->amount.type.type);
+        if (event->is_recorded && conversion.type != SONDE_PROFILE_NO_TYPE)
             err = convert(&conversion, labels, lost);
     }
     return err;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/queue.h"
 
+#include "api/profile/event.h"
 #include "service/locks.h"
 
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 
 struct loss {
     char instance[33];
-    enum record_kind kind;
+    enum sonde_event_id event;
     uint64_t samples;
 };
 
@@ -58,7 +59,7 @@ void queue_destroy(struct queue *queue) {
 
 static struct loss *find_loss(struct queue *queue, const struct record *record) {
     for (uint32_t i = 0; i < queue->loss_count; i++)
-        if (queue->losses[i].kind == record->kind &&
+        if (queue->losses[i].event == record->event &&
             strcmp(queue->losses[i].instance, record->target->uuid) == 0)
             return &queue->losses[i];
     return NULL;
@@ -69,7 +70,7 @@ static void count_loss(struct queue *queue, const struct record *record) {
     queue->lost++;
     if (!loss && queue->loss_count < QUEUE_LOSSES) {
         loss = &queue->losses[queue->loss_count++];
-        *loss = (struct loss){.kind = record->kind};
+        *loss = (struct loss){.event = record->event};
         memcpy(loss->instance, record->target->uuid, sizeof loss->instance);
     }
     if (loss)

@@ -209,7 +209,7 @@ static void *run_clock(void *context) {
 
 static void on_record(void *context, const struct record *record) {
     struct recording *recording = context;
-    if (recording->options.functions && record->kind == RECORD_ON_CPU)
+    if (recording->options.functions && record->event == SONDE_ON_CPU)
         function_times_add(recording->options.functions, record->target->name, record->profile);
     if (recording->options.on_record)
         recording->options.on_record(recording->options.context, record);

@@ -1,31 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/profile.h"
 
+#include "api/profile/event.h"
 #include "service/store/profile_frames.h"
 #include "service/store/profile_rows.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct event_types {
-    const char *event;
-    struct sonde_value_type types[2];
-    size_t count;
-};
-
-static struct event_types types_of(const char *event) {
-    static const struct event_types rows[] = {
-        {STORE_ON_CPU, {{"samples", "count"}, {"cpu", "nanoseconds"}}, 2},
-        {STORE_OFF_CPU, {{"off_cpu", "nanoseconds"}}, 1},
-        {STORE_MEM_ALLOC, {{"alloc_space", "bytes"}}, 1},
-        {STORE_MEM_INUSE, {{"inuse_space", "bytes"}}, 1},
-    };
-    if (!event || !event[0])
-        event = STORE_ON_CPU;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(event, rows[i].event) == 0)
-            return rows[i];
-    return (struct event_types){event, {{event, store_event_unit(event)}}, 1};
+/* Returns the number of types. */
+static size_t types_of(const char *name, struct sonde_value_type types[2]) {
+    const struct sonde_event *event = sonde_event_find(name);
+    size_t count = 0;
+    if (event && event->has_samples)
+        types[count++] = (struct sonde_value_type){"samples", "count"};
+    types[count++] =
+        event ? event->amount.type : (struct sonde_value_type){name, sonde_event_unit(name)};
+    return count;
 }
 
 static void set_info(const struct store_query *query, const struct store_merge *merge,
@@ -105,12 +96,13 @@ static sonde_err complete(const struct store_query *query, struct store_profile 
 sonde_err store_profile_query(struct store *store, const struct store_query *query,
                               struct sonde_arena *arena, size_t limit_bytes,
                               struct store_profile *result, struct sonde_diag *diag) {
-    struct event_types types = types_of(query->event);
+    struct sonde_value_type types[2];
+    size_t type_count = types_of(query->event, types);
     *result = (struct store_profile){0};
     sonde_err err = store->ops->merge(store, query, arena, &result->merge, diag);
     if (err)
         return err;
-    result->profile = sonde_profile_create(types.types, types.count, limit_bytes);
+    result->profile = sonde_profile_create(types, type_count, limit_bytes);
     if (result->profile)
         err = profile_rows_add(store, query, &result->merge, result->profile,
                                &result->unknown_stacks, diag);
@@ -138,14 +130,13 @@ static sonde_err add_process(struct sonde_profile *profile, const struct store_t
 sonde_err store_profile_totals(struct store *store, const struct store_query *query,
                                struct sonde_arena *arena, struct store_profile *result,
                                struct sonde_diag *diag) {
-    static const struct sonde_value_type type = {"cpu", "nanoseconds"};
     struct store_total_row *rows;
     size_t count = 0;
     *result = (struct store_profile){0};
     sonde_err err = store->ops->totals(store, query, arena, &rows, &count, &result->merge, diag);
     if (err)
         return err;
-    result->profile = sonde_profile_create(&type, 1, 0);
+    result->profile = sonde_profile_create(&sonde_events[SONDE_ON_CPU].amount.type, 1, 0);
     err = result->profile ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count && !err; i++)
         err = add_process(result->profile, &rows[i]);

@@ -3,8 +3,8 @@
  * From stored sums to a profile: fetches the stacks and frames that a merge names and builds
  * pprof's model, so that everything that can draw a capture can draw history.
  *
- * Sample types: samples/count and cpu/nanoseconds for on-cpu, off_cpu/nanoseconds for off-cpu;
- * alloc_space/bytes; inuse_space/bytes. Labels: "thread", and "service" if the query named none.
+ * Sample types: the amount of the event (event.h), after samples/count if it has samples. Labels:
+ * "thread", and "service" if the query named none.
  * Thread safety: any thread. Blocks. */
 #ifndef SONDE_SERVICE_STORE_PROFILE_H
 #define SONDE_SERVICE_STORE_PROFILE_H

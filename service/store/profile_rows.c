@@ -7,6 +7,7 @@
  * Each stack and each frame is fetched once, however many rows name it. */
 #include "service/store/profile_rows.h"
 
+#include "api/profile/event.h"
 #include "service/store/id_set.h"
 #include "service/store/profile_frames.h"
 
@@ -171,8 +172,7 @@ static sonde_err add_label(struct rows *rows, uint32_t key, const char *text,
 /* The main thread is named after the service. Memory has no threads. */
 static const char *thread_label(const struct rows *rows, const struct store_row *row) {
     const char *name = rows->merge->threads[row->thread];
-    const char *event = rows->query->event ? rows->query->event : STORE_ON_CPU;
-    bool has_threads = strcmp(store_event_unit(event), "nanoseconds") == 0;
+    bool has_threads = strcmp(sonde_event_unit(rows->query->event), "nanoseconds") == 0;
     return name[0] || !has_threads ? name : rows->merge->services[row->service];
 }
 

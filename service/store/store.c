@@ -5,14 +5,6 @@
 #include <string.h>
 #include <time.h>
 
-bool store_event_is_state(const char *event) {
-    return strcmp(event, STORE_MEM_INUSE) == 0;
-}
-
-const char *store_event_unit(const char *event) {
-    return strncmp(event, "mem-", 4) == 0 ? "bytes" : "nanoseconds";
-}
-
 sonde_err store_stop_check(const struct store_stop *stop, struct sonde_diag *diag) {
     struct timespec now;
     if (!stop)

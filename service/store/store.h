@@ -36,12 +36,6 @@ struct store_stop;
 #define STORE_MAX_LENGTH     3600       /* seconds of a window */
 #define STORE_LAST_TIME      4102444800 /* the year 2100, in Unix seconds */
 
-/* The events, by name. Another name is stored, too, and summed. */
-#define STORE_ON_CPU    "on-cpu"    /* nanoseconds */
-#define STORE_OFF_CPU   "off-cpu"   /* nanoseconds */
-#define STORE_MEM_ALLOC "mem-alloc" /* bytes */
-#define STORE_MEM_INUSE "mem-inuse" /* bytes; a state: the last window of a process counts */
-
 struct store_label {
     const char *key, *value;
 };
@@ -135,7 +129,7 @@ SONDE_MUST_USE sonde_err store_stop_check(const struct store_stop *stop, struct 
 
 struct store_query {
     const char *service; /* NULL or "" = all */
-    const char *event;   /* NULL or "" = on-cpu */
+    const char *event;   /* as in event.h, or a sender's own; of lists: NULL or "" = all */
     int64_t from_unix_s, until_unix_s;
     const struct selector *selector; /* NULL = everything */
     const struct store_stop *stop;   /* NULL = run to the end */
@@ -290,10 +284,6 @@ SONDE_MUST_USE sonde_err store_check(const struct store_batch *, struct sonde_di
 /* The text, cut to max bytes between characters; the copy is in the arena. NULL when out of
  * memory. */
 const char *store_clip(struct sonde_arena *arena, const char *text, size_t max);
-/* Whether only the last window of a process counts. */
-bool store_event_is_state(const char *event);
-/* "bytes" for mem-*, else "nanoseconds". */
-const char *store_event_unit(const char *event);
 /* SONDE_TOO_MANY_CAPTURES, for engines. */
 sonde_err store_lease_refuse(const struct store_lease_request *wanted, struct sonde_diag *diag);
 void store_close(struct store *); /* NULL is fine */

@@ -28,9 +28,29 @@ int main(void) {
         sum += deep(sum % 20);
 }
 """
-BUSY = os.path.join(stack.WORK, "busy-walker")
+# A caller without unwind information, in which rbp is no frame pointer.
+LOST = r"""
+__asm__(".text\nlost: push %rbp\n mov $1, %ebp\n call spin\n pop %rbp\n ret\n");
+void lost(void);
+__attribute__((used, noinline)) void spin(void) {
+    for (volatile unsigned long i = 0; i < 1ul << 26; i++)
+        ;
+}
+int main(void) {
+    for (;;)
+        lost();
+}
+"""
 stack.install()
-subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-x", "c", "-o", BUSY, "-"], input=SOURCE, text=True, check=True)
+
+
+def build(name, source):
+    path = os.path.join(stack.WORK, name)
+    subprocess.run(["gcc", "-O2", "-fomit-frame-pointer", "-x", "c", "-o", path, "-"], input=source, text=True, check=True)
+    return path
+
+
+BUSY = build("busy-walker", SOURCE)
 
 
 class Process:
@@ -62,6 +82,47 @@ def test_a_check_that_compares_nothing_fails_and_says_why():
         assert "no samples: the process used no CPU time" in text, text
     error = stack.sonde("doctor", "--unwind", pid, "-d", "0.1", status=1)[1]
     assert f"pid {pid}" in error, error
+
+
+def replay(path, status=0):
+    done = subprocess.run(["tests/unit/unwind/replay", path], capture_output=True, text=True, timeout=60, check=False)
+    check.equal(done.returncode, status, done.stdout + done.stderr)
+    return done.stdout
+
+
+def test_a_stack_whose_walk_ends_early_is_saved_and_walked_elsewhere():
+    saved, name = os.path.join(stack.WORK, "lost.stack"), "lost-caller"
+    with Process(build(name, LOST)) as pid:
+        out, err = stack.sonde("doctor", "--unwind", pid, "-d", "1", "--save-stack", saved)
+        check.contains(out, "compared with libunwind's")
+        check.contains(err, f"saved {saved}: 2 frames (no row and no plausible frame pointer)")
+        check.contains(err, "look for secrets before you pass it on")
+        as_json = json.loads(stack.sonde("doctor", "--unwind", pid, "-d", "1", "--save-stack", saved, "--json")[0])
+        assert "savedStack" not in as_json, as_json
+    check.equal(os.stat(saved).st_mode & 0o777, 0o600, "who may read it")
+    os.remove(os.path.join(stack.WORK, name))  # the file has all that the walk needs
+    text = replay(saved)
+    check.contains(text, f" {name}+0x")
+    check.contains(text, "end: no rule, and no plausible frame pointer\nsaved: 2 frames, ")
+    check.contains(text, "the walks are equal")
+    with open(saved, "rb") as file:
+        whole = file.read()
+    for cut in (whole[:100], b"garbage", b""):
+        with open(saved, "wb") as file:
+            file.write(cut)
+        replay(saved, status=2)
+
+
+def test_nothing_is_saved_of_walks_that_reach_their_roots_or_where_no_file_can_be_made():
+    saved = os.path.join(stack.WORK, "whole.stack")
+    with Process(BUSY) as pid:
+        found, err = stack.sonde("doctor", "--unwind", pid, "-d", "0.3", "--save-stack", saved, "--json")
+        found = json.loads(found)
+        if found["reachedRoot"] == found["equalStacks"] == found["stacks"]:
+            check.contains(err, "no stack was saved")
+            assert not os.path.exists(saved)
+        check.contains(stack.sonde("doctor", "--unwind", pid, "--save-stack", "/nowhere/x", status=1)[1], "/nowhere/x")
+    check.contains(stack.sonde("doctor", "--save-stack", saved, status=2)[1], "--save-stack needs --unwind TARGET")
 
 
 check.main(globals())

@@ -94,7 +94,7 @@ struct record make_cpu_record(uint64_t number, uint64_t rows, uint64_t name_byte
             add_sample(profile, leaf, root, false, (int64_t[]){1, MS});
     }
     free(name);
-    return (struct record){.kind = RECORD_ON_CPU,
+    return (struct record){.event = SONDE_ON_CPU,
                            .target = &target,
                            .cgroup = "/system.slice/shop.service",
                            .profile = profile,
@@ -120,7 +120,7 @@ struct record make_heap_record(int snapshot) {
     uint32_t hold = add_location(profile, mapping, 0x400200, "hold");
     add_sample(profile, grow, root, true, (int64_t[]){grown * 100, grown * 1000, 100, 1000});
     add_sample(profile, hold, root, true, (int64_t[]){7, 70, 7, 70});
-    return (struct record){.kind = RECORD_HEAP,
+    return (struct record){.event = SONDE_MEM_INUSE,
                            .target = &target,
                            .cgroup = "",
                            .profile = profile,

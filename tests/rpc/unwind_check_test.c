@@ -2,6 +2,8 @@
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 
+#include <string.h>
+
 static struct setup setup;
 static struct sonde_diag diag;
 
@@ -47,5 +49,46 @@ TEST(values_out_of_bounds_are_refused) {
     CHECK_INT(check_unwind(60001, 0, 0, &answer), ==, SONDE_INVALID_ARGUMENT);
     CHECK_INT(check_unwind(0, 10001, 0, &answer), ==, SONDE_INVALID_ARGUMENT);
     CHECK_INT(check_unwind(0, 0, 10001, &answer), ==, SONDE_INVALID_ARGUMENT);
+    setup_end(&setup);
+}
+
+static bool keep_answer(struct watcher *watcher, const ProtobufCMessage *message) {
+    const Sonde__V1__SavedStack *saved = ((const Sonde__V1__UnwindCheck *)message)->saved_stack;
+    (void)watcher;
+    if (!saved)
+        return false;
+    CHECK_STR(saved->end, "the end");
+    CHECK_INT(saved->n_registers, ==, 17);
+    CHECK_INT(saved->registers[16], ==, 0x1010);
+    CHECK_INT(saved->n_pcs, ==, 2);
+    CHECK_INT(saved->stack.len, ==, 6);
+    CHECK(memcmp(saved->stack.data, "memory", 6) == 0);
+    CHECK_INT(saved->n_modules, ==, 1);
+    CHECK_INT(saved->modules[0]->end, ==, 0x2000);
+    CHECK_STR(saved->modules[0]->path, "/bin/demo");
+    CHECK_STR(saved->modules[0]->build_id, "ab");
+    CHECK_INT(saved->modules[0]->table.len, ==, 5);
+    return true;
+}
+
+static sonde_err save_stack(const struct client_caller *caller) {
+    Sonde__V1__CheckUnwindRequest request = SONDE__V1__CHECK_UNWIND_REQUEST__INIT;
+    struct watcher watcher = {.caller = caller, .on_message = keep_answer};
+    request.save_stack = true;
+    watcher_start(&watcher, setup.client, &client_check_unwind, &request.base, 5000);
+    return watcher_end(&watcher, &diag);
+}
+
+TEST(only_the_services_own_user_gets_memory_of_a_stack) {
+    Sonde__V1__UnwindCheck *answer;
+    setup_begin(&setup);
+    CHECK_INT(save_stack(NULL), ==, SONDE_OK);
+    CHECK_INT(check_unwind(0, 0, 0, &answer), ==, SONDE_OK);
+    CHECK(!answer->saved_stack);
+    protobuf_c_message_free_unpacked(&answer->base, NULL);
+    const struct client_caller other = {.is_limited = true, .uid = 4711};
+    fake_engine_add(setup.engine, "theirs", 21, 4711, true);
+    CHECK_INT(save_stack(&other), ==, SONDE_PERMISSION_DENIED);
+    CHECK(strstr(diag.text, "save_stack: a copy of a stack may hold secrets"));
     setup_end(&setup);
 }

@@ -115,7 +115,7 @@ def test_the_mode_and_the_rate_are_in_the_url():
     watch()
     PAGE.click("Off-CPU")
     PAGE.until_text("demo, Off-CPU, ", ".title")
-    PAGE.until_text("of blocked time", ".legend")
+    PAGE.until_text("of off-CPU time", ".legend")
     PAGE.click("999 Hz")
     check.equal(PAGE.state(), {"mode": "off-cpu", "rate": "999"}, "the state")
     check.until(lambda: captures_running() == 1, what="one stream")

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/families/grafana/flame_reply.h"
 
-#include "gateway/families/grafana/profile_types.h"
+#include "api/profile/event.h"
 #include "gateway/families/history/history_query.h"
 
 static void on_tree(struct relay *relay, const ProtobufCMessage *message) {
@@ -50,7 +50,7 @@ void flame_reply_ask(const struct request_context *context, Sonde__V1__Selection
     Sonde__V1__QueryTreeRequest wanted = SONDE__V1__QUERY_TREE_REQUEST__INIT;
     struct flame_reply *reply = connect_create(context, sizeof *reply, &events);
     reply->is_diff = base != NULL;
-    reply->type = profile_type_of_event(selection->event);
+    reply->event = sonde_event_find(selection->event);
     reply->answer = answer;
     wanted.selection = selection;
     wanted.base_selection = base;

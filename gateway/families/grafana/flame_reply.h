@@ -14,7 +14,7 @@ struct flame_reply {
     struct connect connect;
     struct call_tree tree;
     bool is_diff;
-    const struct profile_type *type; /* of the (right) selection; NULL = unknown */
+    const struct sonde_event *event; /* of the (right) selection; NULL = unknown */
     /* Takes the request and answers. Without a base leftTicks is 0 and groups have four values. */
     void (*answer)(struct flame_reply *reply, Querier__V1__FlameGraphDiff *graph);
     sonde_err err;

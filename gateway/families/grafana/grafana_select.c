@@ -3,8 +3,8 @@
  * Sonde's names are shorter, so a translated selector is padded with blanks. */
 #include "gateway/families/grafana/grafana_select.h"
 
+#include "api/profile/event.h"
 #include "api/text/utf8.h"
-#include "gateway/families/grafana/profile_types.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +47,14 @@ static void overwrite(char *at, size_t old_len, const char *text) {
     memset(at + len, ' ', old_len - len);
 }
 
+/* The event of one of Pyroscope's ids of a profile type; SONDE_NO_EVENT if there is none. */
+static const char *event_of_type(struct sonde_slice id) {
+    for (size_t i = 0; i < SONDE_EVENTS; i++)
+        if (sonde_events[i].is_recorded && sonde_slice_equals(id, sonde_events[i].pyroscope_id))
+            return sonde_events[i].name;
+    return SONDE_NO_EVENT;
+}
+
 /* `__profile_type__="ID"` at `at` becomes `event="on-cpu"`; returns the length of both. Any other
  * condition on it is left as it is, and no window has that label. */
 static size_t translate_type(char *at) {
@@ -61,7 +69,7 @@ static size_t translate_type(char *at) {
         return len;
     struct sonde_slice id = {value + 1, quoted - 2};
     size_t whole = (size_t)(value - at) + quoted;
-    snprintf(event, sizeof event, "event=\"%s\"", profile_type_event(id));
+    snprintf(event, sizeof event, "event=\"%s\"", event_of_type(id));
     overwrite(at, whole, event);
     return whole;
 }
@@ -117,7 +125,7 @@ static char *dup_matcher(const char *matcher, struct sonde_arena *arena) {
     const char *rest = *brace ? brace + 1 : "}";
     bool is_alone = rest[strspn(rest, " \t")] == '}';
     sonde_buf_printf(&text, "{event=\"%s\"%s%s",
-                     profile_type_event((struct sonde_slice){begin, (size_t)(brace - begin)}),
+                     event_of_type((struct sonde_slice){begin, (size_t)(brace - begin)}),
                      is_alone ? "" : ",", rest);
     char *own = text.failed ? NULL : sonde_arena_dup(arena, text.data, text.len);
     sonde_buf_finish(&text);
@@ -155,7 +163,7 @@ sonde_err grafana_read_type(const char *type_id, Sonde__V1__Selection *selection
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "profile_typeID: expected name:type:unit:period_type:period_unit, for "
                           "example %s",
-                          profile_types[0].id);
-    selection->event = (char *)(uintptr_t)profile_type_event(sonde_slice_of(type_id));
+                          sonde_events[SONDE_ON_CPU].pyroscope_id);
+    selection->event = (char *)(uintptr_t)event_of_type(sonde_slice_of(type_id));
     return SONDE_OK;
 }

@@ -3,10 +3,10 @@
  * Pyroscope's older paths: /pyroscope/render, /pyroscope/render-diff and /pyroscope/label-values. A
  * query is a type and a selector: process_cpu:cpu:nanoseconds:cpu:nanoseconds{service_name="a"}. */
 #include "api/json/json.h"
+#include "api/profile/event.h"
 #include "gateway/families/grafana/dot.h"
 #include "gateway/families/grafana/flame_reply.h"
 #include "gateway/families/grafana/grafana_select.h"
-#include "gateway/families/grafana/profile_types.h"
 #include "gateway/families/history/history_query.h"
 #include "gateway/handlers.h"
 #include "gateway/reply/reply.h"
@@ -36,7 +36,7 @@ static void append_levels(struct sonde_buf *out, const Querier__V1__FlameGraphDi
 
 static void answer_json(struct flame_reply *reply, Querier__V1__FlameGraphDiff *graph) {
     static const struct http_answer answer = {.status = 200, .content_type = REPLY_JSON};
-    bool is_bytes = reply->type && strcmp(reply->type->sample_unit, "bytes") == 0;
+    bool is_bytes = reply->event && strcmp(reply->event->amount.type.unit, "bytes") == 0;
     struct sonde_buf out = {0};
     sonde_buf_puts(&out, "{\"version\":1,\"flamebearer\":{\"names\":[");
     append_names(&out, graph);
@@ -48,7 +48,7 @@ static void answer_json(struct flame_reply *reply, Querier__V1__FlameGraphDiff *
                      "\"metadata\":{\"format\":\"%s\",\"spyName\":\"sonde\",\"sampleRate\":"
                      "1000000000,\"units\":\"%s\",\"name\":\"%s\"}",
                      reply->is_diff ? "double" : "single", is_bytes ? "bytes" : "samples",
-                     reply->type ? reply->type->sample_type : "");
+                     reply->event ? reply->event->amount.type.type : "");
     if (reply->is_diff)
         sonde_buf_printf(&out, ",\"leftTicks\":%lld,\"rightTicks\":%lld",
                          (long long)graph->leftticks, (long long)graph->rightticks);

@@ -2,9 +2,9 @@
  *
  * What Grafana offers for selection: types of profiles, names and values of labels, and the pairs
  * of service and type. */
+#include "api/profile/event.h"
 #include "gateway/families/grafana/connect.h"
 #include "gateway/families/grafana/grafana_select.h"
-#include "gateway/families/grafana/profile_types.h"
 #include "gateway/families/history/history_query.h"
 #include "gateway/handlers.h"
 #include "gateway/reply/reply.h"
@@ -54,31 +54,38 @@ static void refuse(const struct request_context *context, sonde_err err,
 
 /* ---- ProfileTypes ---- */
 
-static bool has_event(const Sonde__V1__ListServicesResponse *list, const char *event) {
-    for (size_t i = 0; i < list->n_services; i++)
-        for (size_t j = 0; j < list->services[i]->n_events; j++)
-            if (strcmp(list->services[i]->events[j], event) == 0)
-                return true;
+static bool service_has(const Sonde__V1__ServiceInfo *service, const struct sonde_event *event) {
+    for (size_t i = 0; i < service->n_events; i++)
+        if (event->is_recorded && strcmp(service->events[i], event->name) == 0)
+            return true;
     return false;
 }
 
-static void fill_type(Querier__V1__ProfileType *out, const struct profile_type *type) {
+static bool has_event(const Sonde__V1__ListServicesResponse *list,
+                      const struct sonde_event *event) {
+    for (size_t i = 0; i < list->n_services; i++)
+        if (service_has(list->services[i], event))
+            return true;
+    return false;
+}
+
+static void fill_type(Querier__V1__ProfileType *out, const struct sonde_event *event) {
     querier__v1__profile_type__init(out);
-    out->id = (char *)(uintptr_t)type->id;
-    out->name = (char *)(uintptr_t)type->name;
-    out->sample_type = (char *)(uintptr_t)type->sample_type;
-    out->sample_unit = (char *)(uintptr_t)type->sample_unit;
-    out->period_type = (char *)(uintptr_t)type->period_type;
-    out->period_unit = (char *)(uintptr_t)type->period_unit;
+    out->id = (char *)(uintptr_t)event->pyroscope_id;
+    out->name = (char *)(uintptr_t)event->pyroscope_name;
+    out->sample_type = (char *)(uintptr_t)event->amount.type.type;
+    out->sample_unit = (char *)(uintptr_t)event->amount.type.unit;
+    out->period_type = (char *)(uintptr_t)event->period.type;
+    out->period_unit = (char *)(uintptr_t)event->period.unit;
 }
 
 static void on_types(struct relay *relay, const ProtobufCMessage *message) {
     Querier__V1__ProfileTypesResponse response = QUERIER__V1__PROFILE_TYPES_RESPONSE__INIT;
-    Querier__V1__ProfileType types[PROFILE_TYPE_COUNT], *list[PROFILE_TYPE_COUNT];
+    Querier__V1__ProfileType types[SONDE_EVENTS], *list[SONDE_EVENTS];
     response.profile_types = list;
-    for (size_t i = 0; i < PROFILE_TYPE_COUNT; i++)
-        if (has_event((const void *)message, profile_types[i].event)) {
-            fill_type(&types[i], &profile_types[i]);
+    for (size_t i = 0; i < SONDE_EVENTS; i++)
+        if (has_event((const void *)message, &sonde_events[i])) {
+            fill_type(&types[i], &sonde_events[i]);
             list[response.n_profile_types++] = &types[i];
         }
     connect_answer((struct connect *)relay, &response.base);
@@ -154,11 +161,11 @@ static void on_values(struct relay *relay, const ProtobufCMessage *message) {
 
 static void on_type_values(struct relay *relay, const ProtobufCMessage *message) {
     Querier__V1__LabelsResponse response = QUERIER__V1__LABELS_RESPONSE__INIT;
-    char *names[PROFILE_TYPE_COUNT];
+    char *names[SONDE_EVENTS];
     response.names = names;
-    for (size_t i = 0; i < PROFILE_TYPE_COUNT; i++)
-        if (has_event((const void *)message, profile_types[i].event))
-            names[response.n_names++] = (char *)(uintptr_t)profile_types[i].id;
+    for (size_t i = 0; i < SONDE_EVENTS; i++)
+        if (has_event((const void *)message, &sonde_events[i]))
+            names[response.n_names++] = (char *)(uintptr_t)sonde_events[i].pyroscope_id;
     connect_answer((struct connect *)relay, &response.base);
 }
 
@@ -219,16 +226,13 @@ static void add_pair(struct pair *pair, const char *name, const char *value) {
 static size_t pairs_of(const struct lists *lists, const Sonde__V1__ServiceInfo *service,
                        struct pair *out) {
     size_t count = 0;
-    for (size_t i = 0; i < PROFILE_TYPE_COUNT; i++) {
-        bool has = false;
-        for (size_t j = 0; j < service->n_events; j++)
-            has = has || strcmp(service->events[j], profile_types[i].event) == 0;
-        if (!has || (!lists->has_type && count))
+    for (size_t i = 0; i < SONDE_EVENTS; i++) {
+        if (!service_has(service, &sonde_events[i]) || (!lists->has_type && count))
             continue;
         querier__v1__labels__init(&out[count].labels);
         out[count].labels.labels = out[count].list;
         if (lists->has_type)
-            add_pair(&out[count], GRAFANA_TYPE, profile_types[i].id);
+            add_pair(&out[count], GRAFANA_TYPE, sonde_events[i].pyroscope_id);
         if (lists->has_service)
             add_pair(&out[count], GRAFANA_SERVICE, service->name);
         count++;
@@ -240,7 +244,7 @@ static void on_series(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__ListServicesResponse *list = (const void *)message;
     const struct lists *lists = (const struct lists *)relay;
     Querier__V1__SeriesResponse response = QUERIER__V1__SERIES_RESPONSE__INIT;
-    size_t most = list->n_services * PROFILE_TYPE_COUNT;
+    size_t most = list->n_services * SONDE_EVENTS;
     struct pair *pairs = must_alloc(most, sizeof *pairs);
     response.labels_set = must_alloc(most, sizeof response.labels_set[0]);
     for (size_t i = 0; i < list->n_services; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Profiles for Grafana: values over time, flame graphs, differences and pprof. */
+#include "api/profile/event.h"
 #include "gateway/families/grafana/flame_reply.h"
 #include "gateway/families/grafana/grafana_select.h"
-#include "gateway/families/grafana/profile_types.h"
 #include "gateway/families/history/history_query.h"
 #include "gateway/handlers.h"
 #include "gateway/reply/profile_reply.h"
@@ -43,11 +43,12 @@ static void fill_labels(Querier__V1__TimeSeries *out, const Sonde__V1__Series *s
     Querier__V1__LabelPair *pairs = sonde_arena_alloc(arena, count * sizeof *pairs);
     out->labels = sonde_arena_alloc(arena, count * sizeof out->labels[0]);
     for (size_t i = 0; pairs && out->labels && i < count; i++) {
-        const struct profile_type *type = profile_type_of_event(series->labels[i]->value);
+        const struct sonde_event *event = sonde_event_find(series->labels[i]->value);
         bool is_event = strcmp(series->labels[i]->name, "event") == 0;
         querier__v1__label_pair__init(&pairs[i]);
         pairs[i].name = (char *)(uintptr_t)grafana_label_from_sonde(series->labels[i]->name);
-        pairs[i].value = is_event && type ? (char *)(uintptr_t)type->id : series->labels[i]->value;
+        pairs[i].value =
+            is_event && event ? (char *)(uintptr_t)event->pyroscope_id : series->labels[i]->value;
         out->labels[out->n_labels++] = &pairs[i];
     }
 }

@@ -3,6 +3,7 @@
  * DeepFlow's query of continuous profiles: POST /v1/profile/ProfileTracing. The service renders the
  * tree; the gateway passes it on in DeepFlow's envelope as it arrives. */
 #include "api/json/json.h"
+#include "api/profile/event.h"
 #include "gateway/families/history/history_query.h"
 #include "gateway/families/history/tag_filter.h"
 #include "gateway/reply/profile_reply.h"
@@ -16,7 +17,6 @@
 #define MAX_TIME_S 9000000000
 #define JSON_TYPE  "application/json; charset=utf-8"
 #define INVALID    "INVALID_POST_DATA"
-#define NO_EVENT   "none" /* matches no window */
 #define HOST_VIEW  "Total"
 
 struct body {
@@ -132,12 +132,12 @@ static int64_t clamp(int64_t seconds) {
 static void select_windows(const struct body *body, Sonde__V1__Selection *selection) {
     int64_t from = clamp(body->time_start), until = clamp(body->time_end) + 1;
     bool is_total = strcmp(body->app_service, HOST_VIEW) == 0;
-    bool is_on_cpu = strcmp(body->event, "on-cpu") == 0;
+    bool is_on_cpu = strcmp(body->event, sonde_events[SONDE_ON_CPU].name) == 0;
     bool is_void = strcmp(body->language, "eBPF") != 0 || body->time_start > body->time_end ||
                    (is_total && !is_on_cpu);
     selection->host_totals = is_total && !is_void;
     selection->service = (char *)(uintptr_t)(selection->host_totals ? "" : body->app_service);
-    selection->event = (char *)(uintptr_t)(is_void ? NO_EVENT : body->event);
+    selection->event = (char *)(uintptr_t)(is_void ? SONDE_NO_EVENT : body->event);
     selection->selector = (char *)(uintptr_t)body->tag_filter;
     selection->from_unix_ns = (from < until ? from : until) * HISTORY_NS_PER_S;
     selection->until_unix_ns = (from < until ? until : from) * HISTORY_NS_PER_S;

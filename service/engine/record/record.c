@@ -72,7 +72,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
     struct recorded *recorded = slot->recorded;
     struct recorder *recorder = recorded->recorder;
     const struct record record = {
-        .kind = slot == &recorded->slots[CPU] ? RECORD_ON_CPU : RECORD_OFF_CPU,
+        .event = slot == &recorded->slots[CPU] ? SONDE_ON_CPU : SONDE_OFF_CPU,
         .target = &recorded->target,
         .cgroup = recorded->cgroup,
         .profile = profile,
@@ -162,7 +162,7 @@ static void on_snapshot(void *context, sonde_err err, const struct sonde_diag *d
     struct recorded *recorded = context;
     const struct record_options *options = &recorded->recorder->options;
     if (!err) {
-        struct record record = {.kind = RECORD_HEAP,
+        struct record record = {.event = SONDE_MEM_INUSE,
                                 .target = &recorded->target,
                                 .cgroup = recorded->cgroup,
                                 .profile = result->profile,

@@ -13,6 +13,7 @@
 #ifndef SONDE_SERVICE_ENGINE_RECORD_RECORD_H
 #define SONDE_SERVICE_ENGINE_RECORD_RECORD_H
 
+#include "api/profile/event.h"
 #include "service/engine/engine.h"
 
 #define RECORD_WINDOW_MS  10000u
@@ -20,10 +21,8 @@
 #define RECORD_RETRY_MS   30000u /* before a failed capture is started again */
 #define RECORD_MAX_WAIT_S 2u     /* for the last windows, in record_finish */
 
-enum record_kind { RECORD_ON_CPU, RECORD_OFF_CPU, RECORD_HEAP };
-
 struct record {
-    enum record_kind kind;
+    enum sonde_event_id event; /* MEM_INUSE: a snapshot of the heap, which has MEM_ALLOC too */
     const struct engine_target *target; /* as it attached */
     const char *cgroup;                 /* cgroup.h; "" = unknown */
     struct sonde_profile *profile;      /* the receiver takes it */

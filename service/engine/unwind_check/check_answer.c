@@ -103,7 +103,7 @@ static int by_stacks(const void *a, const void *b) {
     return (left->first > right->first) - (left->first < right->first);
 }
 
-static const char *end_text(enum unwind_copy_end end) {
+const char *check_end_text(enum unwind_copy_end end) {
     static const char *const texts[UNWIND_COPY_ENDS] = {
         [UNWIND_COPY_ROOT] = "root",
         [UNWIND_COPY_DEPTH] = "too many frames",
@@ -155,7 +155,7 @@ static void describe(struct check_run *run, const struct place *place,
         .pc = place->pc,
         .ours = has_ended ? 0 : pcs_of(run, place->first)[result->equal],
         .other = result->other,
-        .our_end = has_ended ? end_text(sampled->end) : "",
+        .our_end = has_ended ? check_end_text(sampled->end) : "",
         .rule = dup(run, rule),
         .row = dup(run, result->row),
     };

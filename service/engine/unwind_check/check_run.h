@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of one check: check_samples.c takes samples and walks them, check_other.c has them
- * walked by libunwind, check_answer.c names what differs. Thread safety: one thread. */
+ * walked by libunwind, check_answer.c names what differs,
+ * check_save.c chooses a stack to save. Thread safety: one thread. */
 #ifndef SONDE_SERVICE_ENGINE_UNWIND_CHECK_CHECK_RUN_H
 #define SONDE_SERVICE_ENGINE_UNWIND_CHECK_CHECK_RUN_H
 
@@ -43,6 +44,10 @@ SONDE_MUST_USE sonde_err check_take_samples(struct check_run *run, struct sonde_
 /* Fills in results. */
 SONDE_MUST_USE sonde_err check_walk_other(struct check_run *run, struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err check_answer(struct check_run *run, struct engine_unwind_check *answer);
+/* Sets answer->saved, which borrows from the run. */
+SONDE_MUST_USE sonde_err check_save_stack(struct check_run *run,
+                                          struct engine_unwind_check *answer);
+const char *check_end_text(enum unwind_copy_end end);
 /* Writes a rule of a table: "cfa=rsp+16 rbp=cfa-16". NULL: code without a table. */
 void check_rule_text(const struct unwind_rule *rule, char *text, size_t size);
 

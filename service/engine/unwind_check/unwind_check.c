@@ -42,7 +42,9 @@ static sonde_err run_check(struct check_run *run, struct engine_unwind_check *an
         err = sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
     if (!err)
         err = check_walk_other(run, diag);
-    return err ? err : check_answer(run, answer);
+    if (!err)
+        err = check_answer(run, answer);
+    return err || !run->spec.save_stack ? err : check_save_stack(run, answer);
 }
 
 static void perform(struct job *base) {

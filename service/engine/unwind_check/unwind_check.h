@@ -20,6 +20,7 @@ struct engine_unwind_check_spec {
     uint32_t duration_ms;  /* 1 to ENGINE_CHECK_MAX_MS */
     uint32_t frequency_hz; /* 1 to ENGINE_CHECK_MAX_HZ */
     uint32_t max_stacks;   /* 1 to ENGINE_CHECK_MAX_STACKS */
+    bool save_stack;       /* set engine_unwind_check.saved */
 };
 
 /* Where two walks part: the callers of the frame at pc are different. */
@@ -34,6 +35,25 @@ struct engine_unwind_difference {
     const char *row;      /* what libunwind did */
 };
 
+/* Code that a saved stack's walk came through. */
+struct engine_saved_module {
+    uint64_t start, end, bias;
+    const char *path, *build_id;
+    const void *table; /* its unwind table; NULL = none, or too large to save */
+    size_t table_bytes;
+};
+
+/* A stack with all that its walk needs. It is memory of the process, which may hold secrets. */
+struct engine_saved_stack {
+    const char *end; /* why the walk ended */
+    const uint64_t *registers, *pcs;
+    uint32_t register_count, count;
+    const uint8_t *stack;
+    size_t stack_bytes;
+    const struct engine_saved_module *modules; /* by start */
+    uint32_t module_count;
+};
+
 struct engine_unwind_check {
     const char *target_name;
     pid_t pid;
@@ -44,6 +64,9 @@ struct engine_unwind_check {
     const struct engine_unwind_difference *differences; /* most stacks first */
     uint32_t difference_count;
     const char *note; /* why the check is incomplete; "" = it is complete */
+    /* If asked for: the first stack whose walk ended early, or else the first that differs; NULL =
+     * there is none. */
+    const struct engine_saved_stack *saved;
 };
 
 /* check is valid during the call, and NULL unless err is SONDE_OK. */

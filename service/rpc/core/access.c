@@ -114,7 +114,7 @@ sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
         caller->token = token_file_find(server->tokens, authorization);
     if (caller->has_token)
         return check_token(caller, method, diag);
-    if (!(server->token_everywhere && server->tokens) && is_own_user(server, call, &refusal))
-        return SONDE_OK;
-    return refuse_stranger(server, &refusal, diag);
+    caller->is_own_user =
+        !(server->token_everywhere && server->tokens) && is_own_user(server, call, &refusal);
+    return caller->is_own_user ? SONDE_OK : refuse_stranger(server, &refusal, diag);
 }

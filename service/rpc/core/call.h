@@ -87,6 +87,9 @@ bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *tar
 bool rpc_call_is_for_other(const struct rpc_call *call);
 /* Whether the caller is such a user. */
 bool rpc_call_is_limited(const struct rpc_call *call);
+/* Whether sonded's own user or root calls for themselves, without a token, over a unix socket or
+ * loopback. */
+bool rpc_call_is_own_user(const struct rpc_call *call);
 /* The user whose processes this call may reach; NULL = all users'. Valid as long as the call. */
 const uid_t *rpc_call_owner(const struct rpc_call *call);
 /* The running calls of this call's caller, with this one: those with the same events, or all. A

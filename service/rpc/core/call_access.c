@@ -32,6 +32,10 @@ bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *tar
            !(target->is_unattached ? caller->is_limited_outside : caller->is_limited);
 }
 
+bool rpc_call_is_own_user(const struct rpc_call *call) {
+    return call->caller.is_own_user && !call->caller.is_limited_outside;
+}
+
 bool rpc_call_is_for_other(const struct rpc_call *call) {
     return call->caller.is_limited_outside;
 }

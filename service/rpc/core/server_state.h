@@ -98,6 +98,7 @@ struct rpc_caller {
     bool asks_for_guest; /* the call is about a guest that may be another user's */
     uid_t uid;
     bool has_token;
+    bool is_own_user;               /* sonded's own user or root, whom the kernel vouches for */
     struct sonde_token_match token; /* scopes 0 = unknown */
 };
 

@@ -2,8 +2,10 @@
  *
  * QueryProfile and QueryDiff: sums of windows, drawn like captures. */
 #include "api/draw/diff.h"
+
 #include "api/profile/contentions.h"
 #include "api/profile/diff/diff.h"
+#include "api/profile/event.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
@@ -141,7 +143,7 @@ static sonde_err scale_base(struct store_profile *base, const struct store_profi
     struct sonde_profile *scaled;
     int64_t before_ns = by_process ? base->merge.covered_ns : base->merge.wall_ns;
     int64_t now_ns = by_process ? now->merge.covered_ns : now->merge.wall_ns;
-    if (store_event_is_state(event) || before_ns <= 0 || now_ns <= 0 || before_ns == now_ns)
+    if (sonde_event_is_state(event) || before_ns <= 0 || now_ns <= 0 || before_ns == now_ns)
         return SONDE_OK;
     sonde_err err =
         sonde_profile_scaled(base->profile, (double)now_ns / (double)before_ns, &scaled);

@@ -2,6 +2,8 @@
  *
  * QuerySeries: values over time. */
 #include "service/rpc/core/handlers.h"
+
+#include "api/profile/event.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/history/names.h"
 #include "service/rpc/history/selection.h"
@@ -141,7 +143,7 @@ static sonde_err add_answer(struct history_query *query, const struct store_seri
             return SONDE_OUT_OF_MEMORY;
         response.series[response.n_series++] = &all[i];
     }
-    response.unit = (char *)store_event_unit(asked->query.event);
+    response.unit = (char *)sonde_event_unit(asked->query.event);
     response.step_s = asked->step_s;
     response.omitted = result->omitted;
     response.completeness = &completeness;

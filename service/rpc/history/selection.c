@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/history/selection.h"
 
+#include "api/profile/event.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/history/names.h"
 #include "service/store/selector/selector.h"
@@ -57,12 +58,13 @@ sonde_err history_selection_read(const struct history_query *query,
     sent = sent ? sent : &everything;
     *selection = (struct history_selection){.host_totals = sent->host_totals};
     selection->query.service = sent->service;
-    selection->query.event = *sent->event ? sent->event : STORE_ON_CPU;
+    selection->query.event = *sent->event ? sent->event : sonde_events[SONDE_ON_CPU].name;
     selection->query.stop = &query->stop;
     sonde_err err = check_text(sent->service, prefix, "service", diag);
     if (!err)
         err = check_text(sent->event, prefix, "event", diag);
-    if (!err && sent->host_totals && strcmp(selection->query.event, STORE_ON_CPU) != 0)
+    if (!err && sent->host_totals &&
+        strcmp(selection->query.event, sonde_events[SONDE_ON_CPU].name) != 0)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                          "%shost_totals: only for the event on-cpu, not for \"%.64s\"", prefix,
                          sent->event);

@@ -30,6 +30,39 @@ static void fill_difference(struct sonde_arena *arena, const struct engine_unwin
     to->cfi = (char *)rpc_text(arena, from->row);
 }
 
+/* NULL = there is none, or no memory for it. */
+static Sonde__V1__SavedStack *saved_stack(struct sonde_arena *arena,
+                                          const struct engine_saved_stack *from) {
+    Sonde__V1__SavedStack *to = from ? sonde_arena_alloc(arena, sizeof *to) : NULL;
+    size_t count = from ? from->module_count : 0;
+    Sonde__V1__SavedModule *modules = sonde_arena_alloc(arena, (count + 1) * sizeof *modules);
+    Sonde__V1__SavedModule **list = sonde_arena_alloc(arena, (count + 1) * sizeof *list);
+    if (!to || !modules || !list)
+        return NULL;
+    sonde__v1__saved_stack__init(to);
+    to->end = (char *)(uintptr_t)from->end;
+    to->n_registers = from->register_count;
+    to->registers = (uint64_t *)(uintptr_t)from->registers;
+    to->stack = (ProtobufCBinaryData){from->stack_bytes, (uint8_t *)(uintptr_t)from->stack};
+    to->n_pcs = from->count;
+    to->pcs = (uint64_t *)(uintptr_t)from->pcs;
+    to->n_modules = count;
+    to->modules = list;
+    for (size_t i = 0; i < count; i++) {
+        const struct engine_saved_module *module = &from->modules[i];
+        list[i] = &modules[i];
+        sonde__v1__saved_module__init(list[i]);
+        list[i]->start = module->start;
+        list[i]->end = module->end;
+        list[i]->bias = module->bias;
+        list[i]->path = (char *)rpc_text(arena, module->path);
+        list[i]->build_id = (char *)(uintptr_t)module->build_id;
+        list[i]->table =
+            (ProtobufCBinaryData){module->table_bytes, (uint8_t *)(uintptr_t)module->table};
+    }
+    return to;
+}
+
 static grpc_slice pack(const struct engine_unwind_check *from) {
     Sonde__V1__UnwindCheck message = SONDE__V1__UNWIND_CHECK__INIT;
     Sonde__V1__UnwindDifference differences[ENGINE_CHECK_MAX_DIFFERENCES];
@@ -42,6 +75,7 @@ static grpc_slice pack(const struct engine_unwind_check *from) {
     message.reached_root = from->reached_root;
     message.other_reached_root = from->other_reached_root;
     message.note = (char *)from->note;
+    message.saved_stack = saved_stack(&arena, from->saved);
     message.differences = pointers;
     message.n_differences = from->difference_count;
     for (uint32_t i = 0; i < from->difference_count; i++) {
@@ -79,13 +113,26 @@ static sonde_err read_spec(const Sonde__V1__CheckUnwindRequest *request,
     if (!err)
         err = rpc_number("max_stacks", request->max_stacks, DEFAULT_STACKS, 1,
                          ENGINE_CHECK_MAX_STACKS, &spec->max_stacks, diag);
+    spec->save_stack = request->save_stack;
     return err;
+}
+
+static sonde_err check_caller(const struct rpc_call *call,
+                              const struct engine_unwind_check_spec *spec,
+                              struct sonde_diag *diag) {
+    if (!spec->save_stack || rpc_call_is_own_user(call))
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                      "save_stack: a copy of a stack may hold secrets, so only sonded's own user "
+                      "and root get one, on its machine and without a token");
 }
 
 void rpc_check_unwind(struct rpc_call *call, const ProtobufCMessage *message) {
     struct engine_unwind_check_spec spec = {0};
     struct sonde_diag diag = {0};
     sonde_err err = read_spec((const void *)message, &spec, &diag);
+    if (!err)
+        err = check_caller(call, &spec, &diag);
     struct packed_answer *answer = err ? NULL : calloc(1, sizeof *answer);
     if (!err && !answer)
         err = SONDE_OUT_OF_MEMORY;

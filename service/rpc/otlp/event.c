@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/otlp/event.h"
 
+#include "api/profile/event.h"
+
 #include <stdio.h>
 #include <string.h>
-
-static const struct {
-    const char *type, *event;
-} events[] = {
-    {"cpu", STORE_ON_CPU},     {"off_cpu", STORE_OFF_CPU},       {"off-cpu", STORE_OFF_CPU},
-    {"events", STORE_OFF_CPU}, {"alloc_space", STORE_MEM_ALLOC}, {"inuse_space", STORE_MEM_INUSE},
-    {"on-cpu", STORE_ON_CPU},  {"mem-alloc", STORE_MEM_ALLOC},   {"mem-inuse", STORE_MEM_INUSE},
-};
 
 static const struct {
     const char *unit;
@@ -36,9 +30,9 @@ static bool find_unit(const char *unit, int64_t *scale, bool *is_bytes) {
 
 static const char *event_name(const char *type, bool is_bytes, struct sonde_arena *arena) {
     char name[256];
-    for (size_t i = 0; i < sizeof events / sizeof events[0]; i++)
-        if (strcmp(type, events[i].type) == 0)
-            return events[i].event;
+    const struct sonde_event *known = sonde_event_of_type(type);
+    if (known)
+        return known->name;
     snprintf(name, sizeof name, "%s%.200s", is_bytes ? "mem-" : "", type);
     return sonde_arena_dup(arena, name, strlen(name));
 }
@@ -71,7 +65,7 @@ sonde_err otlp_event_of(const otlp_dictionary *dictionary, const otlp_profile *p
     }
     event->scale = scale;
     event->period_ns = is_bytes ? 0 : (uint64_t)event->per_event;
-    event->name = event_name(type[0] ? type : "cpu", is_bytes, arena);
+    event->name = event_name(type[0] ? type : sonde_events[SONDE_ON_CPU].name, is_bytes, arena);
     return event->name ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 

@@ -3,6 +3,8 @@
  * How complete an answer is. Two sums over the windows: by begin, for the union of their intervals,
  * and by process, for the windows that would fit between its first and its last one. */
 #include "service/store/clickhouse/completeness.h"
+
+#include "api/profile/event.h"
 #include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
@@ -106,10 +108,9 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
 sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
                            const struct sonde_buf *range, struct spans *spans,
                            struct store_merge *merge, struct sonde_diag *diag) {
-    const char *event = query->event && query->event[0] ? query->event : STORE_ON_CPU;
     uint64_t before = merge->windows;
     sonde_err err = by_begin(fleet, query, range, spans, merge, diag);
-    if (!err && store_event_is_state(event))
+    if (!err && sonde_event_is_state(query->event))
         merge->windows_expected += merge->windows - before;
     else if (!err)
         err = by_process(fleet, query, range, merge, diag);

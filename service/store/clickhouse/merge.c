@@ -9,12 +9,13 @@
 #include "service/store/clickhouse/wire/sql.h"
 
 #include "api/hash_index.h"
+#include "api/profile/event.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static bool is_state(const struct store_query *query) {
-    return query->event && store_event_is_state(query->event);
+    return query->event && sonde_event_is_state(query->event);
 }
 
 /* The last window of each process, with the names that a selector may use. The order is that of

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/clickhouse/rollup.h"
+
+#include "api/profile/event.h"
 #include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static bool is_possible(const struct store_query *query, struct hours *hours) {
     int64_t from = query->from_unix_s < 0 ? 0 : query->from_unix_s;
     hours->first = (from + HOUR_S - 1) / HOUR_S;
     hours->count = query->until_unix_s / HOUR_S - hours->first;
-    bool is_state = query->event && store_event_is_state(query->event);
+    bool is_state = query->event && sonde_event_is_state(query->event);
     return hours->count >= MIN_HOURS && !is_state && !selector_root(query->selector);
 }
 

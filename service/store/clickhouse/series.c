@@ -3,6 +3,8 @@
  * Sums by group and step. If neither the groups nor the selector name threads, the values of a
  * window are summed before anything is grouped. */
 #include "service/store/clickhouse/completeness.h"
+
+#include "api/profile/event.h"
 #include "service/store/clickhouse/rows.h"
 #include "service/store/clickhouse/wire/sql.h"
 
@@ -20,7 +22,7 @@ struct plan {
 
 static struct plan plan_of(const struct store_series_query *query) {
     struct plan plan = {.query = query};
-    plan.is_state = query->query.event && store_event_is_state(query->query.event);
+    plan.is_state = query->query.event && sonde_event_is_state(query->query.event);
     plan.has_rows =
         plan.is_state || query->stacks || selector_names(query->query.selector, "thread");
     for (size_t i = 0; i < query->group_count; i++)

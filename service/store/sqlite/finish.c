@@ -5,6 +5,7 @@
  * Totals, which come every 10 seconds, become one window per minute. */
 #include "service/store/sqlite/finish.h"
 
+#include "api/profile/event.h"
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/format/sums.h"
 #include "service/store/sqlite/format/tally.h"
@@ -168,7 +169,7 @@ static void read_kind(struct finish *finish) {
     sqlite3_stmt *row = db_start(finish->db, STREAM_KIND, "i", (int64_t)finish->stream);
     if (db_row(finish->db, row)) {
         finish->is_host = sqlite3_column_int(row, 0) == SERVICE_HOST;
-        finish->is_state = !finish->is_host && store_event_is_state(db_text(row, 1));
+        finish->is_state = !finish->is_host && sonde_event_is_state(db_text(row, 1));
     }
     db_stop(row);
 }

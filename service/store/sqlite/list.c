@@ -2,6 +2,8 @@
  *
  * Services, and the names and values of labels. Finished hours are answered from their tallies. */
 #include "service/store/sqlite/engine.h"
+
+#include "api/profile/event.h"
 #include "service/store/sqlite/scan.h"
 
 #include <stdlib.h>
@@ -110,7 +112,7 @@ static void services_on_stream_end(void *context, struct scan *scan) {
             service->first_unix_s = entry->first_unix_s;
         if (entry->last_unix_s > service->last_unix_s)
             service->last_unix_s = entry->last_unix_s;
-        if (strcmp(scan->event, STORE_ON_CPU) == 0)
+        if (strcmp(scan->event, sonde_events[SONDE_ON_CPU].name) == 0)
             service->on_cpu_ns = chunk_add(service->on_cpu_ns, entry->sum);
     }
     services->first_of_stream = tally->count;

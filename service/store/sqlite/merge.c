@@ -3,6 +3,8 @@
  * The sums of a query by service, thread and stack, and the host view, whose stacks are (process,
  * thread). */
 #include "service/store/sqlite/engine.h"
+
+#include "api/profile/event.h"
 #include "service/store/sqlite/format/sums.h"
 #include "service/store/sqlite/latest.h"
 
@@ -148,7 +150,7 @@ static void take_results(struct merge *merge, struct scan *scan) {
 static void run(struct db *db, const struct store_query *query, enum service_kind kind,
                 struct sonde_arena *arena, struct store_merge *result) {
     struct merge merge = {.result = result, .arena = arena};
-    merge.is_state = kind == SERVICE_RECORDED && query->event && store_event_is_state(query->event);
+    merge.is_state = kind == SERVICE_RECORDED && query->event && sonde_event_is_state(query->event);
     *result = (struct store_merge){0};
     struct scan scan;
     scan_init(&scan, db, query);

@@ -156,8 +156,6 @@ void scan_run(struct scan *scan, const struct scan_visitor *visitor) {
     const struct store_query *query = scan->query;
     const char *service = query->service ? query->service : "";
     const char *event = query->event ? query->event : "";
-    if (!event[0] && !visitor->any_event)
-        event = STORE_ON_CPU;
     scan->visitor = visitor;
     scan->ordinal = 0;
     if (scan->until <= scan->from)

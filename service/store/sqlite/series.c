@@ -2,6 +2,8 @@
  *
  * Sums by group and step. A group is the values of the group_by names. */
 #include "service/store/sqlite/chosen_stacks.h"
+
+#include "api/profile/event.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/sums.h"
 #include "service/store/sqlite/latest.h"
@@ -142,7 +144,7 @@ static void run(struct series *series, struct db *db) {
     const struct store_series_query *query = series->query;
     for (size_t i = 0; i < query->group_count; i++)
         series->names_thread |= strcmp(query->group_by[i], "thread") == 0;
-    series->is_state = query->query.event && store_event_is_state(query->query.event);
+    series->is_state = query->query.event && sonde_event_is_state(query->query.event);
     series->latest.step_s = query->step_s;
     struct scan scan;
     scan_init(&scan, db, &query->query);

@@ -176,7 +176,8 @@ static size_t ask(struct store *store, const struct store_query *query, enum que
 
 static void time_query(struct store *store, const char *name, int64_t hours,
                        enum question question) {
-    struct store_query query = {.service = "service-1",
+    struct store_query query = {.event = "on-cpu",
+                                .service = "service-1",
                                 .from_unix_s = MODEL_BEGIN,
                                 .until_unix_s = MODEL_BEGIN + hours * 3600};
     double times[RUNS];

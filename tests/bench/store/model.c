@@ -201,7 +201,7 @@ static void set_window(struct model *model, struct store_window *window, uint32_
     *window = (struct store_window){.source = 1,
                                     .seq = model->seq++,
                                     .epoch = 1,
-                                    .event = STORE_ON_CPU,
+                                    .event = "on-cpu",
                                     .service = model->services[process / 2],
                                     .host = "host-1",
                                     .instance = model->instances[process],

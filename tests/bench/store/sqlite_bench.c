@@ -139,8 +139,10 @@ static void measure(struct store *store, const char *name, int64_t range_s, int6
                     const char *service, const char *selector_text,
                     struct answer (*ask)(struct store *, const struct store_query *)) {
     struct selector *selector = NULL;
-    struct store_query query = {
-        .service = service, .from_unix_s = until - range_s, .until_unix_s = until};
+    struct store_query query = {.event = "on-cpu",
+                                .service = service,
+                                .from_unix_s = until - range_s,
+                                .until_unix_s = until};
     expect(selector_parse(selector_text, NULL, NULL, &selector, NULL), NULL);
     query.selector = selector_text[0] ? selector : NULL;
     double times[RUNS], first = 0;

@@ -100,13 +100,13 @@ TEST(an_acknowledgement_forgets_windows_up_to_its_number) {
     begin(1 << 20);
     define(1, 1, "f");
     for (uint64_t seq = 1; seq <= 5; seq++)
-        add('a', STORE_ON_CPU, seq, 10, 100);
+        add('a', "on-cpu", seq, 10, 100);
     ring_ack(&ring, 3);
     CHECK_INT(count(), ==, 2);
     CHECK_INT(ring.first->seq, ==, 4);
     ring_ack(&ring, 99);
     CHECK_INT(count(), ==, 0);
-    add('a', STORE_ON_CPU, 6, 10, 100);
+    add('a', "on-cpu", 6, 10, 100);
     CHECK_INT(count(), ==, 1);
 }
 
@@ -116,7 +116,7 @@ TEST(a_full_ring_merges_windows_of_a_process_and_keeps_every_sum) {
     define(2, 1, "g");
     int64_t expected = 0;
     for (uint64_t seq = 1; seq <= 40; seq++) {
-        add(seq % 2 ? 'a' : 'b', seq % 3 ? STORE_ON_CPU : STORE_OFF_CPU, seq, seq % 5 ? 10 : 20,
+        add(seq % 2 ? 'a' : 'b', seq % 3 ? "on-cpu" : "off-cpu", seq, seq % 5 ? 10 : 20,
             (int64_t)seq);
         expected += (int64_t)seq;
     }
@@ -142,10 +142,10 @@ TEST(a_full_ring_merges_windows_of_a_process_and_keeps_every_sum) {
 TEST(windows_of_different_processes_events_and_weights_stay_apart) {
     begin(1);
     define(1, 1, "f");
-    add('a', STORE_ON_CPU, 1, 10, 1);
-    add('b', STORE_ON_CPU, 2, 10, 2);
-    add('a', STORE_OFF_CPU, 3, 10, 4);
-    add('a', STORE_ON_CPU, 4, 10, 8);
+    add('a', "on-cpu", 1, 10, 1);
+    add('b', "on-cpu", 2, 10, 2);
+    add('a', "off-cpu", 3, 10, 4);
+    add('a', "on-cpu", 4, 10, 8);
     ring.first->weight = 2;
     ring.limit_bytes = ring.bytes - 1;
     ring_trim(&ring, &tables);
@@ -157,7 +157,7 @@ TEST(a_window_that_was_sent_is_never_merged) {
     begin(1 << 20);
     define(1, 1, "f");
     for (uint64_t seq = 1; seq <= 4; seq++)
-        add('a', STORE_ON_CPU, seq, 10, (int64_t)seq);
+        add('a', "on-cpu", seq, 10, (int64_t)seq);
     ring.first->is_sent = ring.first->next->is_sent = true;
     ring.limit_bytes = ring.bytes - 1;
     ring_trim(&ring, &tables);
@@ -174,8 +174,8 @@ TEST(a_window_that_was_sent_is_never_merged) {
 TEST(of_a_state_the_later_window_counts) {
     begin(1 << 20);
     define(1, 1, "f");
-    add('a', STORE_MEM_INUSE, 1, 10, 100);
-    add('a', STORE_MEM_INUSE, 2, 10, 30);
+    add('a', "mem-inuse", 1, 10, 100);
+    add('a', "mem-inuse", 2, 10, 30);
     ring.limit_bytes = ring.bytes - 1;
     ring_trim(&ring, &tables);
     CHECK_INT(count(), ==, 1);
@@ -186,7 +186,7 @@ TEST(merging_ends_at_an_hour) {
     begin(1 << 20);
     define(1, 1, "f");
     for (uint64_t seq = 1; seq <= 800; seq++)
-        add('a', STORE_ON_CPU, seq, 10, 1);
+        add('a', "on-cpu", seq, 10, 1);
     ring.limit_bytes = 4 * sizeof(struct ring_item);
     ring_trim(&ring, &tables);
     for (const struct ring_item *item = ring.first; item; item = item->next)
@@ -198,7 +198,7 @@ TEST(what_does_not_fit_is_dropped_oldest_first_and_reported_by_the_next_window) 
     begin(1 << 20);
     define(1, 1, "f");
     for (uint64_t seq = 1; seq <= 3; seq++) {
-        add('a', STORE_ON_CPU, seq, 10, (int64_t)seq);
+        add('a', "on-cpu", seq, 10, (int64_t)seq);
         ring.first->is_sent = true;
     }
     for (struct ring_item *item = ring.first; item; item = item->next)
@@ -209,9 +209,9 @@ TEST(what_does_not_fit_is_dropped_oldest_first_and_reported_by_the_next_window) 
     CHECK_INT(ring.first->seq, ==, 3);
     CHECK_INT(ring.lost_memory, ==, 2);
     CHECK_INT(ring.lost_samples, ==, 10);
-    add('b', STORE_ON_CPU, 4, 10, 1);
-    add('a', STORE_ON_CPU, 5, 10, 1);
-    add('a', STORE_ON_CPU, 6, 10, 1);
+    add('b', "on-cpu", 4, 10, 1);
+    add('a', "on-cpu", 5, 10, 1);
+    add('a', "on-cpu", 6, 10, 1);
     CHECK_INT(ring.first->next->dropped, ==, 0);
     CHECK_INT(ring.first->next->next->dropped, ==, 10);
     CHECK_INT(ring.first->next->next->next->dropped, ==, 0);
@@ -221,7 +221,7 @@ TEST(a_window_without_its_stack_or_with_too_many_rows_is_lost_and_counted) {
     begin(1 << 20);
     uint64_t stack = 77;
     int64_t value = 1;
-    struct store_window window = window_of('a', STORE_ON_CPU, 1, &stack, &value, 1);
+    struct store_window window = window_of('a', "on-cpu", 1, &stack, &value, 1);
     CHECK(!ring_add_window(&ring, &tables, &window));
     CHECK_INT(ring.lost_memory, ==, 1);
     window.row_count = RING_MAX_ROWS + 1;
@@ -239,8 +239,8 @@ TEST(new_tables_have_what_the_ring_refers_to_and_nothing_else) {
         snprintf(name, sizeof name, "f%d", (int)id);
         define(id, 1, name);
     }
-    add('a', STORE_ON_CPU, 1, 50, 5);
-    add('b', STORE_ON_CPU, 2, 1000, 7);
+    add('a', "on-cpu", 1, 50, 5);
+    add('b', "on-cpu", 2, 1000, 7);
     const struct store_total total = {
         .seq = 3, .epoch = 1, .host = "h", .process = "web", .thread = "", .cpu_ns = 9};
     CHECK(ring_add_totals(&ring, &tables, &total, 1));
@@ -260,7 +260,7 @@ TEST(new_tables_have_what_the_ring_refers_to_and_nothing_else) {
     CHECK_INT(stack->process, ==, item->process);
     const struct table_frame *frame = &tables.frames[stack->frames[0]];
     CHECK_STR(tables.texts[frame->lines[0].function].text, "f5");
-    CHECK_STR(tables.texts[item->event].text, STORE_ON_CPU);
+    CHECK_STR(tables.texts[item->event].text, "on-cpu");
     CHECK_STR(tables.texts[item->threads[1]].text, "worker");
     CHECK_INT(item->threads[0], ==, 0);
     const struct table_process *process = &tables.processes[item->process];

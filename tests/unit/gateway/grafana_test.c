@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/profile/event.h"
 #include "gateway/families/grafana/call_tree.h"
 #include "gateway/families/grafana/dot.h"
 #include "gateway/families/grafana/grafana_select.h"
-#include "gateway/families/grafana/profile_types.h"
 #include "gateway/request/json_message.h"
 #include "tests/unit/check.h"
 
@@ -54,12 +54,20 @@ TEST(a_matcher_may_begin_with_a_type) {
     check_matcher("", "");
 }
 
-TEST(every_event_has_a_type) {
-    CHECK_STR(profile_type_of_event("on-cpu")->id, "process_cpu:cpu:nanoseconds:cpu:nanoseconds");
-    CHECK_STR(profile_type_event(sonde_slice_of("memory:alloc_space:bytes:space:bytes")),
-              "mem-alloc");
-    CHECK_STR(profile_type_event(sonde_slice_of("")), "none");
-    CHECK(!profile_type_of_event("none"));
+static void check_type(const char *id, const char *wanted) {
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    struct sonde_diag why = {0};
+    CHECK(!grafana_read_type(id, &selection, &why));
+    CHECK_STR(selection.event, wanted);
+}
+
+TEST(every_recorded_event_has_a_type) {
+    for (size_t i = 0; i < SONDE_EVENTS; i++)
+        if (sonde_events[i].is_recorded)
+            check_type(sonde_events[i].pyroscope_id, sonde_events[i].name);
+    check_type("process_cpu:cpu:nanoseconds:cpu:nanoseconds", "on-cpu");
+    check_type("wall:wall:nanoseconds:wall:nanoseconds", "none");
+    check_type("::::", "none");
 }
 
 TEST(ranges_are_bounded) {

@@ -72,7 +72,7 @@ static void add_sample(struct sonde_profile *profile, const uint32_t *locations,
 }
 
 static struct record record_of(struct sonde_profile *profile) {
-    return (struct record){.kind = RECORD_ON_CPU,
+    return (struct record){.event = SONDE_ON_CPU,
                            .target = &target,
                            .cgroup = "/docker/x",
                            .profile = profile,
@@ -333,7 +333,7 @@ static struct sonde_profile *heap_profile(int64_t alloc_a, int64_t alloc_b, int6
 
 static struct store_batch add_heap(struct sonde_profile *profile, uint64_t epoch, int64_t unix_s) {
     struct record record = record_of(profile);
-    record.kind = RECORD_HEAP;
+    record.event = SONDE_MEM_INUSE;
     record.clock = "";
     record.epoch = epoch;
     record.begin_unix_ns = record.end_unix_ns = unix_s * 1000 * MS;
@@ -354,11 +354,11 @@ TEST(a_heap_is_a_state_and_its_allocations_are_differences) {
     profile = heap_profile(1700, 500, 200);
     got = add_heap(profile, 1, 120);
     CHECK_INT(got.window_count, ==, 2);
-    CHECK_STR(got.windows[1].event, "mem-alloc");
-    CHECK_INT(got.windows[1].row_count, ==, 1); /* b has allocated nothing */
-    CHECK_INT(got.windows[1].value[0], ==, 700);
-    CHECK_INT(got.windows[1].begin_unix_s, ==, 60);
-    CHECK_INT(got.windows[1].length_s, ==, 60);
+    CHECK_STR(got.windows[0].event, "mem-alloc");
+    CHECK_INT(got.windows[0].row_count, ==, 1); /* b has allocated nothing */
+    CHECK_INT(got.windows[0].value[0], ==, 700);
+    CHECK_INT(got.windows[0].begin_unix_s, ==, 60);
+    CHECK_INT(got.windows[0].length_s, ==, 60);
     CHECK_INT(store_check(&got, NULL), ==, SONDE_OK);
     clear(profile);
     profile = heap_profile(100, 0, 100); /* profiling was reset */
@@ -367,8 +367,8 @@ TEST(a_heap_is_a_state_and_its_allocations_are_differences) {
     profile = heap_profile(90, 5, 100); /* an estimate that shrinks is no allocation */
     got = add_heap(profile, 2, 240);
     CHECK_INT(got.window_count, ==, 2);
-    CHECK_INT(got.windows[1].row_count, ==, 1);
-    CHECK_INT(got.windows[1].value[0], ==, 5);
+    CHECK_INT(got.windows[0].row_count, ==, 1);
+    CHECK_INT(got.windows[0].value[0], ==, 5);
     clear(profile);
 }
 
@@ -401,7 +401,8 @@ TEST(a_batch_that_is_written_twice_counts_once) {
     CHECK_INT(result.stored, ==, 1);
     CHECK_INT(store_put(store, &got, &result, NULL), ==, SONDE_OK);
     CHECK_INT(result.duplicates, ==, 1);
-    struct store_query query = {.service = "redis", .from_unix_s = 0, .until_unix_s = 2000};
+    struct store_query query = {
+        .service = "redis", .event = "on-cpu", .from_unix_s = 0, .until_unix_s = 2000};
     struct store_merge merge = {0};
     struct sonde_arena arena = {0};
     CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);

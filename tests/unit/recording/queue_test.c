@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/queue.h"
 
+#include "api/profile/event.h"
 #include "service/recording/identity.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
@@ -9,10 +10,11 @@
 
 static struct engine_target target;
 
-static void add(struct queue *queue, const char *uuid, enum record_kind kind, uint64_t samples) {
+static void add(struct queue *queue, const char *uuid, enum sonde_event_id event,
+                uint64_t samples) {
     static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
     snprintf(target.uuid, sizeof target.uuid, "%s", uuid);
-    const struct record record = {.kind = kind,
+    const struct record record = {.event = event,
                                   .target = &target,
                                   .cgroup = "/x",
                                   .clock = "timer",
@@ -23,8 +25,8 @@ static void add(struct queue *queue, const char *uuid, enum record_kind kind, ui
 
 TEST(records_come_out_in_order_and_whole) {
     struct queue *queue = queue_create(1 << 20);
-    add(queue, "a", RECORD_ON_CPU, 1);
-    add(queue, "b", RECORD_HEAP, 2);
+    add(queue, "a", SONDE_ON_CPU, 1);
+    add(queue, "b", SONDE_MEM_INUSE, 2);
     const struct totals_row row = {"redis", "io", 5};
     queue_add_totals(queue, &row, 1, 10, 20);
     snprintf(target.uuid, sizeof target.uuid, "overwritten");
@@ -33,7 +35,7 @@ TEST(records_come_out_in_order_and_whole) {
     CHECK_STR(list->record.target->uuid, "a");
     CHECK_STR(list->record.cgroup, "/x");
     CHECK_STR(list->record.clock, "timer");
-    CHECK_INT(list->next->record.kind, ==, RECORD_HEAP);
+    CHECK_INT(list->next->record.event, ==, SONDE_MEM_INUSE);
     const struct queue_item *totals = list->next->next;
     CHECK(!totals->record.profile);
     CHECK_INT(totals->row_count, ==, 1);
@@ -47,27 +49,27 @@ TEST(records_come_out_in_order_and_whole) {
 
 TEST(a_full_queue_drops_counts_and_reports_it_with_the_next_record) {
     struct queue *queue = queue_create(1 << 20);
-    add(queue, "a", RECORD_ON_CPU, 1);
+    add(queue, "a", SONDE_ON_CPU, 1);
     struct queue_item *one = queue_take(queue, 1 << 20, 0);
     queue_destroy(queue);
     queue = queue_create(one->bytes * 3 / 2);
     queue_free(one);
-    add(queue, "a", RECORD_ON_CPU, 1);
-    add(queue, "a", RECORD_ON_CPU, 10);
-    add(queue, "a", RECORD_ON_CPU, 100);
-    add(queue, "a", RECORD_OFF_CPU, 7);
-    add(queue, "b", RECORD_ON_CPU, 1000);
+    add(queue, "a", SONDE_ON_CPU, 1);
+    add(queue, "a", SONDE_ON_CPU, 10);
+    add(queue, "a", SONDE_ON_CPU, 100);
+    add(queue, "a", SONDE_OFF_CPU, 7);
+    add(queue, "b", SONDE_ON_CPU, 1000);
     CHECK_INT(queue_lost(queue), ==, 4);
     queue_free(queue_take(queue, 1 << 20, 0));
-    add(queue, "a", RECORD_ON_CPU, 2);
+    add(queue, "a", SONDE_ON_CPU, 2);
     struct queue_item *list = queue_take(queue, 1 << 20, 0);
     CHECK_INT(list->lost, ==, 110);
     queue_free(list);
-    add(queue, "a", RECORD_ON_CPU, 2);
+    add(queue, "a", SONDE_ON_CPU, 2);
     list = queue_take(queue, 1 << 20, 0);
     CHECK_INT(list->lost, ==, 0);
     queue_free(list);
-    add(queue, "b", RECORD_ON_CPU, 2);
+    add(queue, "b", SONDE_ON_CPU, 2);
     list = queue_take(queue, 1 << 20, 0);
     CHECK_INT(list->lost, ==, 1000);
     queue_free(list);
@@ -88,7 +90,7 @@ TEST(losses_of_many_processes_are_bounded) {
     for (int i = 0; i < 2 * QUEUE_LOSSES; i++) {
         char uuid[33];
         snprintf(uuid, sizeof uuid, "%d", i);
-        add(queue, uuid, RECORD_ON_CPU, 1);
+        add(queue, uuid, SONDE_ON_CPU, 1);
     }
     CHECK_INT(queue_lost(queue), ==, 2 * QUEUE_LOSSES);
     queue_destroy(queue);
@@ -97,7 +99,7 @@ TEST(losses_of_many_processes_are_bounded) {
 TEST(a_batch_has_about_the_bytes_that_were_asked_for) {
     struct queue *queue = queue_create(1 << 20);
     for (int i = 0; i < 3; i++)
-        add(queue, "a", RECORD_ON_CPU, 1);
+        add(queue, "a", SONDE_ON_CPU, 1);
     struct queue_item *list = queue_take(queue, 1, 0);
     CHECK(list && !list->next);
     queue_free(list);
@@ -109,9 +111,9 @@ TEST(a_batch_has_about_the_bytes_that_were_asked_for) {
 
 TEST(a_closed_queue_counts_what_it_has_and_what_arrives) {
     struct queue *queue = queue_create(1 << 20);
-    add(queue, "a", RECORD_ON_CPU, 1);
+    add(queue, "a", SONDE_ON_CPU, 1);
     queue_close(queue);
-    add(queue, "a", RECORD_ON_CPU, 1);
+    add(queue, "a", SONDE_ON_CPU, 1);
     CHECK_INT(queue_lost(queue), ==, 2);
     queue_wake(queue);
     CHECK(!queue_take(queue, 1 << 20, 60000)); /* does not wait */

@@ -68,7 +68,7 @@ static void end(void) {
 }
 
 static int64_t stored_ns(void) {
-    struct store_query query = {.service = "burner", .until_unix_s = 4000000000};
+    struct store_query query = {.service = "burner", .event = "on-cpu", .until_unix_s = 4000000000};
     struct store_merge merge = {0};
     struct sonde_arena arena = {0};
     int64_t sum = 0;

@@ -3,6 +3,7 @@
  * The fake store's queries: every one walks all windows. */
 #include "tests/unit/store/fake_store_parts.h"
 
+#include "api/profile/event.h"
 #include "service/store/selector/selector.h"
 
 #include <stdio.h>
@@ -37,7 +38,7 @@ static const char *value_of(void *context, const char *name) {
 }
 
 static const char *event_of(const struct store_query *query) {
-    return query->event && query->event[0] ? query->event : STORE_ON_CPU;
+    return query->event && query->event[0] ? query->event : "on-cpu";
 }
 
 static bool is_in_range(const struct store_window *window, const struct store_query *query) {
@@ -63,7 +64,7 @@ bool fake_matches(const struct fake_store *fake, const struct store_window *wind
     struct row_place place = {window, thread};
     if (!is_in_range(window, query))
         return false;
-    if (store_event_is_state(window->event) && !is_newest(fake, window, query))
+    if (sonde_event_is_state(window->event) && !is_newest(fake, window, query))
         return false;
     if (!thread && query->selector && selector_names(query->selector, "thread")) {
         for (uint32_t i = 0; i < window->thread_count; i++)
@@ -320,7 +321,7 @@ static void describe_service(struct fake_store *fake, const struct store_query *
             service->first_unix_s = window->begin_unix_s;
         if (window->begin_unix_s + window->length_s > service->last_unix_s)
             service->last_unix_s = window->begin_unix_s + window->length_s;
-        for (uint32_t k = 0; k < window->row_count && !strcmp(window->event, STORE_ON_CPU); k++)
+        for (uint32_t k = 0; k < window->row_count && !strcmp(window->event, "on-cpu"); k++)
             service->on_cpu_ns += weighted(window, k);
     }
     service->events = events;

@@ -61,9 +61,9 @@ static void put(struct store *store, const struct store_window *windows, size_t 
 
 static struct store *filled(void) {
     struct store *store = fake_store_create();
-    struct store_window windows[] = {window("redis", STORE_ON_CPU, 0),
-                                     window("redis", STORE_ON_CPU, 2), /* one is missing */
-                                     window("mysql", STORE_ON_CPU, 3)};
+    struct store_window windows[] = {window("redis", "on-cpu", 0),
+                                     window("redis", "on-cpu", 2), /* one is missing */
+                                     window("mysql", "on-cpu", 3)};
     windows[2].row_count = 1;
     put(store, windows, 3);
     return store;
@@ -128,7 +128,7 @@ static void check_comment(const struct sonde_profile *profile, const char *wante
 TEST(a_query_becomes_a_profile_with_names_and_sums) {
     struct sonde_arena arena = {0};
     struct store *store = filled();
-    struct store_profile result = profile_of(store, query_of("redis", NULL), &arena);
+    struct store_profile result = profile_of(store, query_of("redis", "on-cpu"), &arena);
     const struct sonde_profile *profile = result.profile;
     check_samples(profile, "/main;main;work;twice;0x30 6 60000000\n"
                            "/main;main;work;twice;0x7f0000000040 4 40000000\n"
@@ -153,7 +153,7 @@ TEST(a_query_becomes_a_profile_with_names_and_sums) {
 TEST(locations_have_their_module_kind_and_lines) {
     struct sonde_arena arena = {0};
     struct store *store = filled();
-    struct store_profile result = profile_of(store, query_of("redis", STORE_ON_CPU), &arena);
+    struct store_profile result = profile_of(store, query_of("redis", "on-cpu"), &arena);
     const struct sonde_profile *profile = result.profile;
     struct sonde_sample sample = sonde_profile_sample(profile, 0);
     const struct sonde_location *leaf = sonde_profile_location(profile, sample.locations[0]);
@@ -180,7 +180,7 @@ TEST(locations_have_their_module_kind_and_lines) {
 TEST(samples_have_the_label_service_if_the_query_names_none) {
     struct sonde_arena arena = {0};
     struct store *store = filled();
-    struct store_profile result = profile_of(store, query_of(NULL, NULL), &arena);
+    struct store_profile result = profile_of(store, query_of(NULL, "on-cpu"), &arena);
     check_samples(result.profile, "redis/main;main;work;twice;0x30 6 60000000\n"
                                   "redis/main;main;work;twice;0x7f0000000040 4 40000000\n"
                                   "redis/io;main;work;twice;0x30 10 100000000\n"
@@ -193,7 +193,7 @@ TEST(a_selector_chooses_windows_and_threads) {
     struct sonde_arena arena = {0};
     struct store *store = filled();
     struct selector *selector;
-    struct store_query query = query_of(NULL, NULL);
+    struct store_query query = query_of(NULL, "on-cpu");
     CHECK_INT(selector_parse("thread='main' AND service<>'redis'", NULL, NULL, &selector, NULL), ==,
               SONDE_OK);
     query.selector = selector;
@@ -208,7 +208,7 @@ TEST(unknown_stacks_and_frames_become_notes_and_are_counted) {
     struct store *store = filled();
     fake_store_forget_stack(store, "redis", 100);
     fake_store_forget_frame(store, 4);
-    struct store_profile result = profile_of(store, query_of("redis", NULL), &arena);
+    struct store_profile result = profile_of(store, query_of("redis", "on-cpu"), &arena);
     check_samples(result.profile, "/main;[unknown stack] 6 60000000\n"
                                   "/main;main;work;twice;[unknown frame] 4 40000000\n"
                                   "/io;[unknown stack] 10 100000000\n");
@@ -220,14 +220,14 @@ TEST(unknown_stacks_and_frames_become_notes_and_are_counted) {
 TEST(memory_in_use_is_that_of_the_last_window) {
     struct sonde_arena arena = {0};
     struct store *store = fake_store_create();
-    struct store_window windows[] = {window("redis", STORE_MEM_INUSE, 0),
-                                     window("redis", STORE_MEM_INUSE, 1)};
+    struct store_window windows[] = {window("redis", "mem-inuse", 0),
+                                     window("redis", "mem-inuse", 1)};
     static const int64_t bytes[] = {4096};
     windows[1].value = bytes;
     windows[1].row_count = 1;
     windows[1].weight = 1.5;
     put(store, windows, 2);
-    struct store_profile result = profile_of(store, query_of("redis", STORE_MEM_INUSE), &arena);
+    struct store_profile result = profile_of(store, query_of("redis", "mem-inuse"), &arena);
     check_samples(result.profile, "/main;main;work;twice;0x30 6144\n");
     CHECK_STR(sonde_profile_type(result.profile, 0).type, "inuse_space");
     CHECK_STR(sonde_profile_type(result.profile, 0).unit, "bytes");
@@ -235,8 +235,8 @@ TEST(memory_in_use_is_that_of_the_last_window) {
 }
 
 TEST(each_event_has_its_type) {
-    static const char *const rows[][3] = {{STORE_OFF_CPU, "off_cpu", "nanoseconds"},
-                                          {STORE_MEM_ALLOC, "alloc_space", "bytes"},
+    static const char *const rows[][3] = {{"off-cpu", "off_cpu", "nanoseconds"},
+                                          {"mem-alloc", "alloc_space", "bytes"},
                                           {"gpu", "gpu", "nanoseconds"}};
     for (size_t i = 0; i < 3; i++) {
         struct sonde_arena arena = {0};
@@ -255,7 +255,7 @@ TEST(each_event_has_its_type) {
 TEST(a_range_without_windows_is_an_empty_profile) {
     struct sonde_arena arena = {0};
     struct store *store = filled();
-    struct store_query query = query_of("redis", NULL);
+    struct store_query query = query_of("redis", "on-cpu");
     query.from_unix_s = query.until_unix_s;
     struct store_profile result = profile_of(store, query, &arena);
     CHECK_INT(sonde_profile_sample_count(result.profile), ==, 0);
@@ -266,7 +266,7 @@ TEST(a_range_without_windows_is_an_empty_profile) {
 TEST(failures_leave_no_profile) {
     struct sonde_arena arena = {0};
     struct store *store = filled();
-    struct store_query query = query_of("redis", NULL);
+    struct store_query query = query_of("redis", "on-cpu");
     struct store_profile result;
     struct sonde_diag diag = {0};
     CHECK_INT(store_profile_query(store, &query, &arena, 8000, &result, &diag), ==,
@@ -293,7 +293,7 @@ TEST(host_totals_are_processes_with_their_threads) {
     struct store_batch batch = {.totals = totals, .total_count = 4};
     struct store_put_result put_result;
     CHECK_INT(store_put(store, &batch, &put_result, NULL), ==, SONDE_OK);
-    struct store_query query = query_of(NULL, NULL);
+    struct store_query query = query_of(NULL, "on-cpu");
     struct store_profile result;
     struct sonde_diag diag = {0};
     CHECK_INT(store_profile_totals(store, &query, &arena, &result, &diag), ==, SONDE_OK);
@@ -312,7 +312,7 @@ TEST(host_totals_are_processes_with_their_threads) {
 
 TEST(the_main_thread_is_named_after_its_service_and_memory_has_no_threads) {
     static const char *const main_thread[] = {"", "io"};
-    static const char *const events[] = {STORE_ON_CPU, STORE_MEM_ALLOC};
+    static const char *const events[] = {"on-cpu", "mem-alloc"};
     for (int i = 0; i < 2; i++) {
         struct sonde_arena arena = {0};
         struct store *store = fake_store_create();

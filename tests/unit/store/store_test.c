@@ -13,7 +13,7 @@ static const int64_t values[] = {52631578};
 
 static struct store_window good_window(void) {
     return (struct store_window){
-        .event = STORE_ON_CPU,
+        .event = "on-cpu",
         .service = "redis",
         .host = "a",
         .instance = "00112233445566778899aabbccddeeff",

@@ -2,6 +2,7 @@
 #include "clients/cli/verbs/completions/complete.h"
 
 #include "api/draw/draw.h"
+#include "api/profile/event.h"
 #include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>
@@ -23,6 +24,17 @@ static void print_captures_and_files(void) {
 
 /* ---- Values of options ---- */
 
+static void print_modes(void) {
+    for (size_t i = 0; i < SONDE_MODES; i++)
+        puts(sonde_events[i].mode);
+}
+
+static void print_events(void) {
+    for (size_t i = 0; i < SONDE_EVENTS; i++)
+        if (sonde_events[i].is_recorded)
+            puts(sonde_events[i].name);
+}
+
 /* The first row that fits an option counts; a row without a verb is for all, and one without an
  * option for all with that argument in --help. */
 static const struct value {
@@ -30,9 +42,9 @@ static const struct value {
     const char *words; /* separated by blanks; NULL: the function prints them */
     void (*print)(void);
 } values[] = {
-    {NULL, "mode", NULL, "cpu wall off-cpu", NULL},
+    {NULL, "mode", NULL, NULL, print_modes},
     {NULL, "source", NULL, "auto host guest", NULL},
-    {NULL, "event", NULL, "on-cpu off-cpu mem-alloc mem-inuse", NULL},
+    {NULL, "event", NULL, NULL, print_events},
     {NULL, "backend", NULL, "jemalloc interposed", NULL},
     {"heap", "type", NULL, "inuse_space inuse_objects alloc_space alloc_objects", NULL},
     {NULL, "service", NULL, NULL, complete_services},

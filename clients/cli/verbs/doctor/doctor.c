@@ -12,7 +12,7 @@
 
 struct settings {
     struct service_settings service;
-    const char *unwind;
+    const char *unwind, *save_stack;
     double seconds;
     bool json;
 };
@@ -75,7 +75,9 @@ static int on_doctor(int argc, char **argv) {
         return cli_usage(&verb_doctor, "unexpected argument \"%s\"", argv[1]);
     if (settings.unwind)
         return doctor_check_unwind(&verb_doctor, &settings.service, settings.unwind,
-                                   settings.seconds, settings.json);
+                                   settings.seconds, settings.json, settings.save_stack);
+    if (settings.save_stack)
+        return cli_usage(&verb_doctor, "--save-stack needs --unwind TARGET");
     doctor.settings = &settings.service;
     for (size_t i = 0; i < COUNT_OF(checks); i++)
         checks[i](&doctor);
@@ -95,21 +97,27 @@ static const struct sonde_option table[] = {
      "compare stack walks of this process (pid or name) with libunwind's"},
     {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, seconds),
      0.1, 60, "unwind: how long to sample (default 2)"},
+    {"save-stack", 0, "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, save_stack), 0, 0,
+     "unwind: save a stack whose walk ended early, so that it can be walked elsewhere"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0, "print JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde doctor [--json]\n"
-             "       sonde doctor --unwind TARGET [-d SECONDS] [--json]",
+             "       sonde doctor --unwind TARGET [-d SECONDS] [--save-stack FILE] [--json]",
     .about = "Checks what works on this machine and suggests a fix for what does not.\n"
              "Exits with status 1 if something needs fixing.\n"
              "With --unwind, compares how Sonde and libunwind walk the stacks of a running "
              "process,\n"
-             "and prints where they differ. Exits with status 1 if nothing could be compared.",
+             "and prints where they differ. Exits with status 1 if nothing could be compared.\n"
+             "With --save-stack as well, saves the registers, stack memory and unwind tables of a "
+             "stack\n"
+             "whose walk ended early, for a bug report. The memory may hold secrets: look first.",
     .examples = "  sonde doctor\n"
                 "  sonde doctor --json | jq '.findings[] | select(.state == \"fix\")'\n"
                 "  sonde doctor --unwind redis-server -d 10\n"
+                "  sonde doctor --unwind redis-server --save-stack redis.stack\n"
                 "  sonde doctor --service 10.0.0.7:20179 --token \"$TOKEN\"\n",
     .table = table,
     .count = COUNT_OF(table),

@@ -51,8 +51,8 @@ void doctor_check_rights(struct doctor *doctor, const Sonde__V1__Info *info);
 /* Size, age and gaps of what the service records. Reports nothing if it has no history. */
 void doctor_check_history(struct doctor *doctor, struct service *service);
 /* Has the service compare its stack walks of a process with libunwind's, and prints the result.
- * Returns the exit status. */
+ * save_path: where to write a SavedStack; NULL = nowhere. Returns the exit status. */
 int doctor_check_unwind(const struct verb *verb, const struct service_settings *settings,
-                        const char *target, double seconds, bool as_json);
+                        const char *target, double seconds, bool as_json, const char *save_path);
 
 #endif

@@ -6,6 +6,7 @@
  *     client's thread   adds windows to the view, draws
  *     keys thread       reads keys, changes the options, draws     (one lock for both)
  *     main thread       waits for the end; q sends SIGINT to this process, as Ctrl-C would */
+#include "api/profile/event.h"
 #include "clients/cli/capture.h"
 #include "clients/cli/json.h"
 #include "clients/cli/verbs/live/live_view.h"
@@ -340,13 +341,14 @@ static int on_live(int argc, char **argv) {
         return status;
     if (argc > 2)
         return cli_usage(&verb_live, "unexpected argument \"%s\"", argv[2]);
-    struct live live = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                        .view = live_view_create((uint32_t)settings.span),
-                        .json = settings.json,
-                        .has_processes = settings.all,
-                        .options.is_cpu_time = !settings.mode || strcmp(settings.mode, "cpu") == 0,
-                        .is_screen =
-                            !settings.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
+    struct live live = {
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .view = live_view_create((uint32_t)settings.span),
+        .json = settings.json,
+        .has_processes = settings.all,
+        .options.is_cpu_time =
+            !settings.mode || strcmp(settings.mode, sonde_events[SONDE_ON_CPU].mode) == 0,
+        .is_screen = !settings.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     sonde_err err = SONDE_OUT_OF_MEMORY;
     if (live.view)
         err = live.is_screen ? follow_on_screen(&live, &settings, argv[1], &diag)

@@ -233,7 +233,7 @@ void sql_times(struct sonde_buf *sql, int64_t from, int64_t until) {
 
 void sql_range(struct sonde_buf *sql, const struct store_query *query) {
     sonde_buf_puts(sql, "event = ");
-    literal(sql, query->event && query->event[0] ? query->event : STORE_ON_CPU);
+    literal(sql, query->event);
     if (query->service && query->service[0]) {
         sonde_buf_puts(sql, " AND service = ");
         literal(sql, query->service);

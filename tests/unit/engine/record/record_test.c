@@ -91,10 +91,10 @@ static void finish(struct scene *scene, struct recorder *recorder) {
 }
 
 /* Of value 1, nanoseconds, in all records. */
-static int64_t recorded_ns(enum record_kind kind) {
+static int64_t recorded_ns(enum sonde_event_id event) {
     int64_t sum = 0;
     for (uint32_t i = 0; i < kept.count; i++)
-        if (kept.records[i].kind == kind)
+        if (kept.records[i].event == event)
             sum += sonde_profile_total(kept.records[i].profile, 1);
     return sum;
 }
@@ -108,7 +108,7 @@ TEST(a_target_is_recorded_in_aligned_windows_and_the_sums_are_right) {
     settle(&scene);
     wait_count(&kept.count, 3);
     finish(&scene, recorder);
-    CHECK_NEAR((double)recorded_ns(RECORD_ON_CPU), 2000.0 * MS, 60.0 * MS);
+    CHECK_NEAR((double)recorded_ns(SONDE_ON_CPU), 2000.0 * MS, 60.0 * MS);
     CHECK_STR(kept.targets[0].name, "burner");
     CHECK_STR(kept.targets[0].labels, "team=search");
     int64_t length_ns = 200 * (int64_t)MS;
@@ -164,7 +164,7 @@ TEST(a_recordings_limit_slows_the_recording_but_no_capture) {
     fake_expect(&scene.guest, sonde_guest_v1_ToGuest_cpu_config_tag, &message);
     CHECK_INT(message.message.cpu_config.period_ns, >=, 125 * MS);
     finish(&scene, recorder);
-    CHECK_NEAR((double)recorded_ns(RECORD_ON_CPU), 1000.0 * MS, 60.0 * MS);
+    CHECK_NEAR((double)recorded_ns(SONDE_ON_CPU), 1000.0 * MS, 60.0 * MS);
 }
 
 TEST(a_captures_limit_does_not_slow_a_recording) {
@@ -181,7 +181,7 @@ TEST(a_captures_limit_does_not_slow_a_recording) {
     CHECK(fake_is_quiet(&scene.guest, 0)); /* the period has not changed */
     CHECK_INT(period_ns, ==, 52631579);
     finish(&scene, recorder);
-    CHECK_NEAR((double)recorded_ns(RECORD_ON_CPU), 500.0 * MS, 60.0 * MS);
+    CHECK_NEAR((double)recorded_ns(SONDE_ON_CPU), 500.0 * MS, 60.0 * MS);
 }
 
 /* A slow clock's tick stands for time before a capture began. */
@@ -220,7 +220,7 @@ TEST(a_target_that_ends_delivers_its_last_window) {
     fake_close(&scene.guest);
     wait_count(&kept.gone, 1);
     wait_count(&kept.count, 1);
-    CHECK_NEAR((double)recorded_ns(RECORD_ON_CPU), 300.0 * MS, 60.0 * MS);
+    CHECK_NEAR((double)recorded_ns(SONDE_ON_CPU), 300.0 * MS, 60.0 * MS);
     CHECK_INT(record_count(recorder), ==, 0);
     record_finish(recorder);
     scene_finish(&scene);
@@ -256,11 +256,11 @@ TEST(off_cpu_time_is_recorded_beside) {
     CHECK(fake_push_unseen(&scene.guest, 9, 80 * MS, RING_UNSEEN_ASLEEP));
     settle(&scene);
     finish(&scene, recorder);
-    CHECK_NEAR((double)recorded_ns(RECORD_ON_CPU), 100.0 * MS, 60.0 * MS);
-    CHECK_NEAR((double)recorded_ns(RECORD_OFF_CPU), 80.0 * MS, 25.0 * MS);
+    CHECK_NEAR((double)recorded_ns(SONDE_ON_CPU), 100.0 * MS, 60.0 * MS);
+    CHECK_NEAR((double)recorded_ns(SONDE_OFF_CPU), 80.0 * MS, 25.0 * MS);
     for (uint32_t i = 0; i < kept.count; i++)
         CHECK_INT(kept.records[i].period_ns, ==,
-                  kept.records[i].kind == RECORD_OFF_CPU ? 20 * MS : 52631579);
+                  kept.records[i].event == SONDE_OFF_CPU ? 20 * MS : 52631579);
 }
 
 TEST(a_heap_without_profiling_is_asked_and_left_alone) {
@@ -279,5 +279,5 @@ TEST(a_heap_without_profiling_is_asked_and_left_alone) {
     fake_send(&scene.guest, &answer, -1);
     finish(&scene, recorder);
     for (uint32_t i = 0; i < kept.count; i++)
-        CHECK_INT(kept.records[i].kind, !=, RECORD_HEAP);
+        CHECK_INT(kept.records[i].event, !=, SONDE_MEM_INUSE);
 }

@@ -311,13 +311,13 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
     struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(2)};
     static const int64_t later[] = {1000, 2000};
     for (int i = 0; i < 3; i++)
-        windows[i].event = STORE_MEM_INUSE;
+        windows[i].event = "mem-inuse";
     windows[1].value = later;
     windows[2].begin_unix_s = windows[0].begin_unix_s;
     windows[2].pid = 43;
     scene_put(store, windows, 3);
     struct store_query query = scene_query();
-    query.event = STORE_MEM_INUSE;
+    query.event = "mem-inuse";
     CHECK_INT(scene_sum(store, &query), ==, 3000 + 42);
     struct selector *selector;
     CHECK_INT(selector_parse("thread = 'io' AND pod = 'a'", NULL, NULL, &selector, NULL), ==, 0);

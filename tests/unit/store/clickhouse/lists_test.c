@@ -94,10 +94,10 @@ TEST(series_of_a_state_take_the_last_window_of_each_step) {
     struct store_series_result result;
     struct sonde_arena arena = {0};
     for (int i = 0; i < 3; i++)
-        windows[i].event = STORE_MEM_INUSE;
+        windows[i].event = "mem-inuse";
     windows[1].weight = 10;
     scene_put(store, windows, 3);
-    query.query.event = STORE_MEM_INUSE;
+    query.query.event = "mem-inuse";
     CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_OK);
     CHECK_INT(result.series_count, ==, 1);
     CHECK_INT(result.series[0].point_count, ==, 2);
@@ -159,7 +159,7 @@ TEST(services_labels_and_info_describe_what_is_stored) {
     CHECK_INT(info.first_unix_s, ==, 0);
     CHECK_INT(info.windows, ==, 0);
     struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(2)};
-    windows[1].event = STORE_OFF_CPU;
+    windows[1].event = "off-cpu";
     windows[2].host = "host-2";
     windows[2].source = 2;
     scene_put(store, windows, 3);
@@ -217,7 +217,8 @@ TEST(maintain_drops_days_that_are_too_old_or_too_much) {
     struct store_limits limits = {.keep_s = 2 * 86400};
     struct store *store = scene_open("retention", &limits);
     struct store_window windows[4];
-    struct store_query query = {.service = "shop", .until_unix_s = SCENE_TIME + 10 * 86400};
+    struct store_query query = {
+        .service = "shop", .event = "on-cpu", .until_unix_s = SCENE_TIME + 10 * 86400};
     for (int i = 0; i < 4; i++) {
         windows[i] = scene_window((uint64_t)i);
         windows[i].begin_unix_s = SCENE_TIME + i * 86400;

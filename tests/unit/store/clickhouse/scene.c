@@ -54,7 +54,7 @@ struct store_window scene_window(uint64_t seq) {
         .source = 1,
         .seq = seq,
         .epoch = 1,
-        .event = STORE_ON_CPU,
+        .event = "on-cpu",
         .service = "shop",
         .host = "host-1",
         .instance = "00112233445566778899aabbccddeeff",
@@ -89,8 +89,10 @@ struct store_put_result scene_put(struct store *store, const struct store_window
 }
 
 struct store_query scene_query(void) {
-    return (struct store_query){
-        .service = "shop", .from_unix_s = SCENE_TIME - 43200, .until_unix_s = SCENE_TIME + 43200};
+    return (struct store_query){.service = "shop",
+                                .event = "on-cpu",
+                                .from_unix_s = SCENE_TIME - 43200,
+                                .until_unix_s = SCENE_TIME + 43200};
 }
 
 int64_t scene_sum(struct store *store, const struct store_query *query) {

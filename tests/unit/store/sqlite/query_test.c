@@ -131,7 +131,7 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
     scene_open(&scene);
     for (uint32_t i = 0; i < 6; i++) {
         struct row row = {7, "", 1000 * (i + 1)};
-        scene_put(&scene, &(struct spec){.event = STORE_MEM_INUSE,
+        scene_put(&scene, &(struct spec){.event = "mem-inuse",
                                          .pid = 100 + i % 2,
                                          .seq = i,
                                          .begin = HOUR + 1000 * i,
@@ -140,7 +140,7 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
     }
     for (int i = 0; i < 2; i++) {
         struct store_query query = scene_query(HOUR, HOUR + 3600 * 2);
-        query.event = STORE_MEM_INUSE;
+        query.event = "mem-inuse";
         struct store_merge merge = scene_merge(&scene, &query);
         CHECK_INT(scene_total(&merge), ==, 5000 + 6000);
         CHECK_INT(merge.windows, ==, 2);
@@ -248,9 +248,10 @@ TEST(services_and_labels_are_listed) {
     scene_open(&scene);
     scene_fill(&scene, "redis", HOUR, 6);
     scene_fill(&scene, "nginx", HOUR, 3);
-    scene_put(&scene, &(struct spec){.event = STORE_OFF_CPU, .host = "b", .seq = 1, .begin = HOUR});
+    scene_put(&scene, &(struct spec){.event = "off-cpu", .host = "b", .seq = 1, .begin = HOUR});
     for (int i = 0; i < 2; i++, scene_maintain(&scene, HOUR + 8000)) {
         struct store_query query = scene_query(HOUR, HOUR + 3600);
+        query.event = NULL; /* all */
         struct store_service *services;
         size_t count;
         const struct store_ops *ops = scene.store->ops;
@@ -265,10 +266,11 @@ TEST(services_and_labels_are_listed) {
         CHECK_STR(services[1].events[1], "on-cpu");
         CHECK_INT(services[1].first_unix_s, ==, HOUR);
         query.service = "redis";
-        query.event = STORE_ON_CPU;
+        query.event = "on-cpu";
         struct store_merge merge = scene_merge(&scene, &query);
         CHECK_INT(services[1].on_cpu_ns, ==, scene_total(&merge));
-        query = scene_query(HOUR, HOUR + 3600);
+        query.event = NULL;
+        query.service = NULL;
         const char **texts;
         bool is_cut;
         CHECK_INT(ops->labels(scene.store, &query, NULL, 100, &scene.arena, &texts, &count, &is_cut,

@@ -53,7 +53,7 @@ sonde_err scene_try(struct scene *scene, const struct spec *spec, struct store_p
         .source = 1,
         .epoch = 1,
         .seq = spec->seq,
-        .event = spec->event ? spec->event : STORE_ON_CPU,
+        .event = spec->event ? spec->event : "on-cpu",
         .service = spec->service ? spec->service : "redis",
         .host = spec->host ? spec->host : "a",
         .instance = "00112233445566778899aabbccddeeff",
@@ -123,7 +123,7 @@ void scene_maintain(struct scene *scene, int64_t now) {
 }
 
 struct store_query scene_query(int64_t from, int64_t until) {
-    return (struct store_query){.from_unix_s = from, .until_unix_s = until};
+    return (struct store_query){.event = "on-cpu", .from_unix_s = from, .until_unix_s = until};
 }
 
 struct store_merge scene_merge(struct scene *scene, const struct store_query *query) {
