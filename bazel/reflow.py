@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the paragraphs of documents to 145 columns: reflow.py FILE.md... Headings, tables, code and HTML stay as they are.
-tests/lint/prose.py fails if a page was not filled."""
+"""Fills the paragraphs of documents to 145 columns, those of comments to 100 (C) or 120 (proto): reflow.py FILE... Headings,
+tables, code, lists, drawings and HTML stay as they are. tests/lint/prose.py fails if a paragraph was not filled."""
 
+import os
 import re
 import sys
 
-COLUMNS = 145
+COLUMNS = {".md": 145, ".c": 100, ".h": 100, ".proto": 120}
 ITEM = re.compile(r"( *)([-*+]|\d+[.)]) +")
 # A line that starts like this is not text, so no line of a paragraph may start with it.
 OTHER = re.compile(r"#{1,6} |[|>]|```|<|[-*+]$|[-*+] |\d+[.)]( |$)|={3,}$|-{3,}$")
+
+SPAN = re.compile(r'`[^`]*`|"[^"]{1,30}"|\S+(?: [-+/*] \S+)+')
 
 
 def paragraphs(text):
@@ -36,42 +39,87 @@ def paragraphs(text):
 
 
 def words_of(text):
-    """The words of a paragraph. A code span is one word, so that a search for a command finds it."""
-    words, inside = [], False
-    for word in text.split():
-        if inside:
-            words[-1] += " " + word
-        else:
-            words.append(word)
-        inside ^= word.count("`") % 2 == 1
-    return words
+    """The words of a paragraph. A code span, a short quotation and a formula are one word each, so that no line ends in them."""
+    return [word.replace("\0", " ") for word in SPAN.sub(lambda span: "\0".join(span[0].split()), text).split()]
 
 
-def fill(first, rest, text):
-    words = words_of(text)
+def fill(first, rest, words, columns, end=""):
+    """The lines of a paragraph; `end` follows the last word."""
     lines, line = [], first + words[0]
     for number, word in enumerate(words[1:], 1):
-        if len(line) + 1 + len(word) <= COLUMNS or OTHER.match(" ".join(words[number:number + 2])):
+        needed = len(line) + 1 + len(word) + (len(end) if number == len(words) - 1 else 0)
+        if needed <= columns or OTHER.match(" ".join(words[number:number + 2])):
             line += " " + word
         else:
             lines.append(line)
             line = rest + word
-    return [*lines, line]
+    return [*lines, line + end]
 
 
-def reflow(text):
-    """The page with every paragraph filled."""
+def reflow_page(text, columns):
     lines = []
     for part in paragraphs(text):
-        lines += [part] if isinstance(part, str) else fill(*part)
+        lines += [part] if isinstance(part, str) else fill(part[0], part[1], words_of(part[2]), columns)
     return "\n".join(lines[:-1]) + "\n"
+
+
+# A line of a comment that has a line for itself, and what is not running text: columns, drawings, items, terms, the licence.
+COMMENT = re.compile(r"^( *)(/\*|\*|//) (\S.*)$")
+DRAWN = re.compile(r"  |[─│┌┐└┘├┤┬┴┼▶◀▲▼═]| [-=]> |^(-|\*|---|\d+[.)]|SPDX\S*) |^[|<>]")
+TERM = re.compile(r"^[\w.()*-]+: ")
+
+
+def comment_lines(lines):
+    """Of each line, the match of COMMENT if it is running text of a comment, otherwise None."""
+    in_block = False
+    for line in lines:
+        match = COMMENT.match(line)
+        starts = line.lstrip().startswith("/*")
+        if match and (match[2] == "*") != (in_block and not starts):
+            match = None
+        if starts or in_block:
+            in_block = "*/" not in line
+        yield match if match and not DRAWN.search(match[3]) and "*/" not in match[3][:-2] else None
+
+
+def reflow_comments(text, columns):
+    lines, run = [], []
+
+    def end_run():
+        words = words_of(" ".join(match[3] for match in run))
+        end = " */" if words and words[-1] == "*/" else ""
+        words = words[:-1] if end else words
+        if words and (len(run) > 1 or len(run[0][0]) > columns):
+            first = run[0][1] + run[0][2] + " "
+            rest = first.replace("/*", " *")
+            lines.extend(fill(first, rest, words, columns, end))
+        else:
+            lines.extend(match[0] for match in run)
+        run.clear()
+
+    for line, match in zip(text.splitlines(), comment_lines(text.splitlines())):
+        follows = run and match and match[2] != "/*" and len(match[1]) == len(run[-1][1]) + (run[-1][2] == "/*")
+        if not follows or TERM.match(match[3]):
+            end_run()
+        if match:
+            run.append(match)
+        else:
+            lines.append(line)
+    end_run()
+    return "\n".join(lines) + "\n"
+
+
+def reflow(path, text):
+    """The text of the file with every paragraph filled."""
+    kind = os.path.splitext(path)[1]
+    return (reflow_page if kind == ".md" else reflow_comments)(text, COLUMNS[kind])
 
 
 def main():
     for path in sys.argv[1:]:
         with open(path, encoding="utf-8") as source:
             before = source.read()
-        after = reflow(before)
+        after = reflow(path, before)
         if after != before:
             with open(path, "w", encoding="utf-8") as target:
                 target.write(after)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paragraphs of the documents are filled (bazel/reflow.py), and no sentence has more than MAX_WORDS words. prose.py TOP prints
-one line per mistake."""
+"""The paragraphs of documents and comments are filled (bazel/reflow.py), and no sentence of a document has more than MAX_WORDS
+words. prose.py TOP prints one line per mistake."""
 
 import os
 import re
@@ -20,12 +20,12 @@ def long_sentences(text, paragraphs):
 
 
 def check(page, text, reflow):
-    filled = reflow.reflow(text)
+    filled = reflow.reflow(page, text)
     if filled != text:
         lines = zip([*text.splitlines(), ""], [*filled.splitlines(), ""])
         number = next((number for number, (old, new) in enumerate(lines, 1) if old != new), 1)
         yield f"{page}:{number}: a paragraph is not filled: run bazel/reflow.py {page}"
-    for sentence in long_sentences(text, reflow.paragraphs):
+    for sentence in long_sentences(text, reflow.paragraphs) if page.endswith(".md") else ():
         yield f"{page}: {len(sentence.split())} words; {MAX_WORDS} are allowed in a sentence: {sentence}"
 
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Compares two profiles, stack by stack. They may be of two versions of a program: functions match
- * by their name and by the role of their file (the main program, a library without its version,
- * the kernel), not by the file's name or by address. In files of the same build, different
- * addresses are different stacks, so that lines can be compared, too.
+ * by their name and by the role of their file (the main program, a library without its version, the
+ * kernel), not by the file's name or by address. In files of the same build, different addresses
+ * are different stacks, so that lines can be compared, too.
  *
  * Both must measure the same in the same unit: SONDE_INVALID_ARGUMENT if the names of their sample
  * types or period types differ, or their periods. Different periods are allowed if both profiles

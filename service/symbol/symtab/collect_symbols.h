@@ -56,7 +56,7 @@ uint32_t symbol_collection_name(struct symbol_collection *collection, const char
 /* The executable section that contains the address; NULL = none. */
 const struct symbol_text *symbol_collection_text(const struct symbol_collection *collection,
                                                  uint64_t address);
-/* The functions of a Go program (go_symbols.c). False: it is none. */
+/* Collects the functions of a Go program (go_symbols.c). Returns false if the file is not one. */
 bool symbol_collect_go(const struct elf_file *elf, struct symbol_collection *collection);
 /* Unnamed symbols for the functions that .eh_frame_hdr lists (fde_starts.c). */
 void symbol_collect_fde_starts(const struct elf_file *elf, struct symbol_collection *collection);
