@@ -168,7 +168,7 @@ void client_call_send_packed(struct client_call *call, struct sonde_slice reques
 /* Reads the next answer. Call it once after each on_message that returned false. Any thread, until
  * on_end has run. */
 void client_call_next(struct client_call *call);
-/* Any thread, until on_end has run; on_end(SONDE_CANCELLED) still follows. */
+/* Cancels the call; on_end(SONDE_CANCELLED) still follows. Any thread, until on_end has run. */
 void client_call_cancel(struct client_call *call);
 
 /* A unary call that blocks, for programs without a loop. Needs post == NULL; must not be called

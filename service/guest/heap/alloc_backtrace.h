@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The stack of an allocation, walked by the same code and module map as a tick (signal/walk.h). It
- * replaces jemalloc's own backtrace, and Sonde's sampler uses it, too. Any thread may call it in
+ * replaces jemalloc's own backtrace, and Sonde's sampler also uses it. Any thread may call it in
  * the middle of an allocation, in a signal handler, even recursively: it takes no lock and calls
  * nothing that allocates.
  *

@@ -88,8 +88,8 @@ struct walk_bounds {
     struct walk_stack thread;
     const struct walk_stack *extra; /* registered ones: coroutines, fibers, alternate stacks */
     uint32_t extra_count;
-    /* The process's SIGSEGV and SIGBUS handlers use walk_fault_resume. Then unknown stacks are
-     * walked, too, as far as they are mapped; otherwise a walk there has frame 0 only. */
+    /* The process's SIGSEGV and SIGBUS handlers use walk_fault_resume. Then unknown stacks are also
+     * walked, as far as they are mapped; otherwise a walk there has frame 0 only. */
     bool faults_resume;
 };
 
