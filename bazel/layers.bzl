@@ -37,6 +37,9 @@ PROCESS = ["//service:__subpackages__"] + _TESTS
 
 SYMBOL = ["//service/symbol:__subpackages__", "//service/engine:__subpackages__"] + _PROGRAMS + _TESTS
 
+# The folders of the engine. Other parts of Sonde depend on //service/engine:header and //service/engine only.
+ENGINE_PARTS = ["//service/engine:__subpackages__"] + _TESTS
+
 ENGINE = ["//service/engine:__subpackages__", "//service/collect:__subpackages__", "//service/function_times:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 # Sessions of Profiler.Collect.

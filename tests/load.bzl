@@ -67,7 +67,7 @@ THIRDS = {
     "//tests/unit/engine/capture:capture_test": 1,
     "//tests/unit/engine/capture:guest_test": 2,
     "//tests/unit/engine/capture:renewal_test": 1,
-    "//tests/unit/engine/capture:time_bins_test": 1,
+    "//tests/unit/engine/counting:time_bins_test": 1,
     "//tests/unit/engine/heap:allocs_test": 1,
     "//tests/unit/engine/heap:ended_dumps_test": 1,
     "//tests/unit/engine/heap:linked_test": 2,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/allocs/allocs.h"
 
-#include "service/engine/allocs/alloc_report.h"
-#include "service/engine/find_target.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/memory_report/alloc_report.h"
+#include "service/engine/sessions/session.h"
+#include "service/engine/targets/find_target.h"
 
 #include <errno.h>
 #include <math.h>
@@ -334,7 +335,7 @@ static sonde_err check(const struct engine_allocs_spec *spec, struct sonde_diag 
 
 static void enlist(struct engine_capture *base) {
     struct allocs_window *window = container_of(base, struct allocs_window, base);
-    window->process = &base->target->link.process;
+    window->process = &base->target->process;
     window->next = base->target->windows;
     base->target->windows = window;
 }

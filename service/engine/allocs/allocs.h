@@ -18,8 +18,8 @@
 #ifndef SONDE_SERVICE_ENGINE_ALLOCS_ALLOCS_H
 #define SONDE_SERVICE_ENGINE_ALLOCS_ALLOCS_H
 
-#include "service/engine/allocs/alloc_table_view.h"
 #include "service/engine/capture/capture.h"
+#include "service/engine/memory_report/alloc_table_view.h"
 
 enum allocs_state {
     ALLOCS_WAITING,

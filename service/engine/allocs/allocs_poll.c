@@ -10,8 +10,8 @@
  *
  * A poll is on its target's list while its newest window runs, and each window holds a reference to
  * it. What several threads touch is guarded by the engine's session_lock. */
-#include "service/engine/allocs/alloc_report.h"
 #include "service/engine/allocs/allocs.h"
+#include "service/engine/memory_report/alloc_report.h"
 #include "service/engine/report/report.h"
 
 #include <stdio.h>

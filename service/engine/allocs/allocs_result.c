@@ -3,8 +3,8 @@
  * The result of an allocation window: the difference of two readings of the sampler's table. An
  * allocation of n bytes is sampled with probability p, which is 1 - exp(-n / R) or the client's,
  * and then counts 1 / p objects and n / p bytes. So sums are unbiased, whatever the sizes. */
-#include "service/engine/allocs/alloc_report.h"
 #include "service/engine/allocs/allocs.h"
+#include "service/engine/memory_report/alloc_report.h"
 
 #include <stdio.h>
 #include <string.h>

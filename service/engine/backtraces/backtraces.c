@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/backtraces/backtraces_request.h"
-#include "service/engine/find_target.h"
 #include "service/engine/report/table_problems.h"
+#include "service/engine/targets/find_target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,7 +97,7 @@ static sonde_err walk_on_tracer(struct backtraces *all) {
     return SONDE_OK;
 }
 
-static void describe_tables(const struct backtraces_code *code, char *text, size_t size) {
+static void describe_tables(const struct process_code *code, char *text, size_t size) {
     struct table_problems problems = {0};
     for (uint32_t i = 0; i < code->generation->count; i++)
         table_problems_add(&problems, code->generation->mappings[i]);
@@ -141,7 +141,7 @@ static sonde_err collect(struct backtraces *all, struct engine_backtraces *answe
     if (!err && !(all->scratch = malloc((UNWIND_REMOTE_FRAMES + 2) * sizeof *all->scratch)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err)
-        err = backtraces_code_init(&all->code, all->engine, all->process);
+        err = process_code_init(&all->code, all->engine, all->process);
     if (err == SONDE_NOT_AVAILABLE)
         return sonde_fail(diag, err,
                           "the memory map of process %d cannot be read: run sonded as root or as "
@@ -167,7 +167,7 @@ static sonde_err collect(struct backtraces *all, struct engine_backtraces *answe
 }
 
 static void finish(struct backtraces *all) {
-    backtraces_code_finish(&all->code);
+    process_code_finish(&all->code);
     if (all->task_dir >= 0)
         close(all->task_dir);
     free(all->scratch);
@@ -184,8 +184,8 @@ static void perform(struct job *base) {
         .engine = base->engine,
         .spec = job->spec,
         .is_ticking = job->is_ticking,
-        .process = &job->target->link.process,
-        .pid = job->target->link.pid,
+        .process = &job->target->process,
+        .pid = job->target->pid,
         .task_dir = -1,
     };
     hash_index_init(&all.stack_index);

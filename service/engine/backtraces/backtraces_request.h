@@ -9,8 +9,8 @@
 
 #include "api/hash_index.h"
 #include "service/engine/backtraces/backtraces.h"
-#include "service/engine/backtraces/blocked_walk.h"
-#include "service/engine/target.h"
+#include "service/engine/code/blocked_walk.h"
+#include "service/engine/core/target.h"
 
 #define BACKTRACES_COPY (128u << 10) /* of a stopped thread, read at once */
 /* Marks an entry that is not a pc: the low bits hold an enum stack_note, or the number of frames
@@ -32,7 +32,7 @@ struct backtraces {
     bool is_ticking; /* a capture is running: do not wake sleeping threads */
     int task_dir;
     struct sonde_arena arena;
-    struct backtraces_code code;
+    struct process_code code;
     struct engine_thread *threads;
     uint32_t thread_count, left_out; /* threads past max_threads */
     struct backtraces_stack *stacks;

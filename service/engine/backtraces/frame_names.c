@@ -2,6 +2,7 @@
  *
  * Names the frames of all stacks: each pc once, in one batch. */
 #include "service/engine/backtraces/backtraces_request.h"
+#include "service/engine/report/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,8 +68,7 @@ static sonde_err resolve(struct naming *naming) {
     if (!naming->queries || !naming->answers)
         return SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < naming->count; i++) {
-        struct backtraces_region *region =
-            backtraces_code_at(&all->code, inside_of(naming->pcs[i]));
+        struct code_region *region = process_code_at(&all->code, inside_of(naming->pcs[i]));
         struct symbol_module *module = region ? mapping_module(region->mapping) : NULL;
         if (module && region->mapping->has_bias)
             naming->queries[i] =
@@ -102,7 +102,7 @@ static struct engine_thread_frame note_frame(struct backtraces *all, uint64_t pc
 /* Writes the frames of one pc, innermost first, and returns their number. */
 static uint32_t frames_of(struct naming *naming, uint64_t pc, struct engine_thread_frame *frames) {
     const struct symbol_answer *answer = answer_of(naming, pc);
-    struct backtraces_region *region = backtraces_code_at(&naming->all->code, inside_of(pc));
+    struct code_region *region = process_code_at(&naming->all->code, inside_of(pc));
     const struct symbol_module *module = region ? mapping_module(region->mapping) : NULL;
     const char *program = region ? mapping_program_name(region->mapping) : NULL;
     struct engine_thread_frame frame = {

@@ -96,8 +96,8 @@ static void refuse(struct backtraces *all, struct engine_thread *thread, pid_t t
 }
 
 static bool walk_stopped(struct backtraces *all, struct engine_thread *thread) {
-    struct backtraces_code *code = &all->code;
-    struct unwind_remote remote = backtraces_code_remote(code);
+    struct process_code *code = &all->code;
+    struct unwind_remote remote = process_code_remote(code);
     struct unwind_remote_walk walk = new_walk(all);
     struct tracee_stop stop;
     enum tracee_state state =

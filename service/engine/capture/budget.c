@@ -12,6 +12,8 @@
  *
  * Recordings have a ceiling of their own. While other captures run, their ticks cannot be told
  * apart from the recording's, so the recording's limit stays as it was. */
+#include "service/engine/capture/budget.h"
+#include "service/engine/capture/clock.h"
 #include "service/engine/capture/cpu_capture.h"
 
 #include <cpuid.h>

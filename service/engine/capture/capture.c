@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/capture/capture.h"
+#include "service/engine/capture/clock.h"
 
 void capture_init(struct engine_capture *capture, const struct capture_ops *ops,
                   struct target *target, const struct engine_capture_events *events,

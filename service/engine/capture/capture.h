@@ -10,7 +10,7 @@
 #define SONDE_SERVICE_ENGINE_CAPTURE_CAPTURE_H
 
 #include "api/container_of.h"
-#include "service/engine/target.h"
+#include "service/engine/core/target.h"
 
 struct capture_ops {
     /* Puts the capture on its target's list. */

@@ -5,6 +5,8 @@
  * run: a guest is sent CpuConfig and answers with CpuState. After a stop, the answer is awaited for
  * a moment, so that the last records count. Captures that arrive meanwhile wait for the
  * next start. */
+#include "service/engine/capture/clock.h"
+#include "service/engine/capture/budget.h"
 #include "service/engine/capture/samples.h"
 
 #include <errno.h>
@@ -162,8 +164,8 @@ static void on_running(struct target *target) {
         return;
     }
     target->clock = CLOCK_RUNNING;
-    /* The guest's sums start at 0 with its clocks. */
-    target->account_seen_ns = target->control_seen_ns = 0;
+    if (target->source->started)
+        target->source->started(target);
     target->next_drain_ns = now_monotonic_ns() + drain_pause(target);
     begin_waiting(target);
 }

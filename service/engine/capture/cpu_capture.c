@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/capture/budget.h"
+#include "service/engine/capture/clock.h"
 #include "service/engine/capture/samples.h"
 
 #include <stdlib.h>

@@ -11,8 +11,9 @@
 #define SONDE_SERVICE_ENGINE_CAPTURE_CPU_CAPTURE_H
 
 #include "service/engine/capture/capture.h"
-#include "service/engine/capture/downsampler.h"
-#include "service/engine/capture/time_bins.h"
+#include "service/engine/counting/downsampler.h"
+#include "service/engine/counting/time_bins.h"
+#include "service/engine/report/report.h"
 
 enum capture_state {
     CAPTURE_WAITING = 0,
@@ -72,8 +73,11 @@ struct cpu_capture {
     struct sonde_diag report_diag;
 };
 
-/* cpu_capture_request.c. Any thread: checks the spec, takes a place on the target and creates the
- * capture, for capture_launch. The note is static text, as of find_for_cpu. */
+/* cpu_capture_request.c, any thread: refuses rates and times out of bounds. */
+SONDE_MUST_USE sonde_err cpu_capture_check(const struct engine_cpu_spec *spec,
+                                           struct sonde_diag *diag);
+/* The same; then takes a place on the target and creates the capture, for capture_launch. The note
+ * is static text, as of find_for_cpu. */
 SONDE_MUST_USE sonde_err cpu_capture_request(struct target *target,
                                              const struct engine_cpu_spec *spec, const char *note,
                                              const struct engine_capture_events *events,

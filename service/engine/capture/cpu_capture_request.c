@@ -2,12 +2,11 @@
  *
  * CPU captures as callers see them: any thread, refusals at once, the rest by message. */
 #include "service/engine/capture/cpu_capture.h"
-#include "service/engine/find_target.h"
 
 #define MAX_FREQUENCY 10000u
 #define MAX_MS        3600000u
 
-static sonde_err check_spec(const struct engine_cpu_spec *spec, struct sonde_diag *diag) {
+sonde_err cpu_capture_check(const struct engine_cpu_spec *spec, struct sonde_diag *diag) {
     if (spec->frequency_hz < 1 || spec->frequency_hz > MAX_FREQUENCY)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "frequency %u: must be 1 to %u Hz",
                           spec->frequency_hz, MAX_FREQUENCY);
@@ -38,7 +37,7 @@ sonde_err cpu_capture_request(struct target *target, const struct engine_cpu_spe
     struct engine *engine = target->engine;
     bool is_counted = !spec->is_recording;
     *created = NULL;
-    sonde_err err = check_spec(spec, diag);
+    sonde_err err = cpu_capture_check(spec, diag);
     if (!err && is_counted)
         err = capture_reserve(target, diag);
     if (err)
@@ -53,24 +52,4 @@ sonde_err cpu_capture_request(struct target *target, const struct engine_cpu_spe
     atomic_fetch_add(&engine->streams_running, is_counted && spec->window_ms ? 1 : 0);
     *created = &capture->base;
     return SONDE_OK;
-}
-
-sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
-                             const struct engine_capture_events *events, void *context,
-                             struct engine_capture **capture, struct sonde_diag *diag) {
-    struct target *target;
-    const char *note;
-    *capture = NULL;
-    if (atomic_load(&engine->is_ending))
-        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
-    sonde_err err = check_spec(spec, diag);
-    if (!err)
-        err = find_for_cpu(engine, spec, &target, &note, diag);
-    if (err)
-        return err;
-    err = cpu_capture_request(target, spec, note, events, context, capture, diag);
-    target_release(target);
-    if (!err)
-        capture_launch(*capture);
-    return err;
 }

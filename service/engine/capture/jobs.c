@@ -6,6 +6,9 @@
  * on. */
 #include "service/engine/capture/jobs.h"
 
+#include "service/engine/capture/budget.h"
+#include "service/engine/capture/clock.h"
+#include "service/engine/code/tables.h"
 #include "service/engine/report/table_problems.h"
 
 #include <stdio.h>

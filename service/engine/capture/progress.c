@@ -3,6 +3,7 @@
  * Progress events with the hottest function so far: names the most sampled addresses of the open
  * window and sums them by function. Cheap enough for twice a second: it names at most a few hundred
  * addresses, and only in modules whose symbol table is loaded. */
+#include "service/engine/capture/clock.h"
 #include "service/engine/capture/jobs.h"
 
 #include <stdlib.h>

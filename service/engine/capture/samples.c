@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/capture/samples.h"
+#include "service/engine/capture/clock.h"
 
 /* Nodes of a recording's table, 4 MiB with their index, after which the next window gets another
  * one, and at which samples are dropped. At 19 Hz, 64 busy CPUs add less in 10 s. */

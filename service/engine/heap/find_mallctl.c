@@ -2,9 +2,10 @@
 #include "service/engine/heap/find_mallctl.h"
 
 #include "service/elf/sections.h"
-#include "service/engine/allocs/alloc_report.h"
-#include "service/engine/heap/dump_profile.h"
-#include "service/engine/target.h"
+#include "service/engine/code/tables.h"
+#include "service/engine/core/target.h"
+#include "service/engine/memory_report/alloc_report.h"
+#include "service/engine/memory_report/dump_profile.h"
 
 #include <fcntl.h>
 #include <stdio.h>

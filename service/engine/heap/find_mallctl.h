@@ -6,7 +6,7 @@
 #ifndef SONDE_SERVICE_ENGINE_HEAP_FIND_MALLCTL_H
 #define SONDE_SERVICE_ENGINE_HEAP_FIND_MALLCTL_H
 
-#include "service/engine/engine_state.h"
+#include "service/engine/core/engine_state.h"
 #include "service/process/process_identity.h"
 
 struct found_mallctl {

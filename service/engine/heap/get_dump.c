@@ -2,8 +2,8 @@
  *
  * Fetches a dump: one that the guest takes now, or a periodic one. Either is a descriptor that a
  * worker reads and passes on unchanged or turns into a profile. */
-#include "service/engine/heap/dump_profile.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/memory_report/dump_profile.h"
 
 #include "api/profile/jemalloc.h"
 
@@ -73,7 +73,7 @@ static void perform(struct job *base) {
     sonde_err err =
         delivery->fd < 0
             ? read_table(delivery, &result, &diag)
-            : heap_read_dump(base->engine, delivery->fd, &delivery->call->target->link.process,
+            : heap_read_dump(base->engine, delivery->fd, &delivery->call->target->process,
                              delivery->call->raw, delivery->call->keep_frames, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
                               err ? NULL : &result);

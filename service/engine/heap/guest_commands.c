@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Heap commands to the guest. Answers arrive in the order of the commands. */
-#include "service/engine/find_target.h"
+#include "service/engine/guest/guest_link.h"
 #include "service/engine/heap/find_mallctl.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/targets/find_target.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ struct heap *heap_of(struct target *target) {
         return NULL;
     }
     target->heap = heap;
+    target->heap_destroy = heap_destroy;
     return heap;
 }
 
@@ -84,7 +86,7 @@ void heap_send(struct heap *heap, struct heap_call *call) {
     struct target *target = heap->target;
     frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
     sonde_guest_v1_HeapCommand *command = &message.message.heap_command;
-    if (!target->is_attached || target->link.fd < 0 || heap->call_count >= HEAP_MAX_CALLS) {
+    if (!target->is_attached || target->guest->fd < 0 || heap->call_count >= HEAP_MAX_CALLS) {
         call->done(call, NULL, -1);
         return;
     }
@@ -119,7 +121,7 @@ struct search {
 
 static void search(struct job *base) {
     struct search *job = container_of(base, struct search, job);
-    heap_find_mallctl(base->engine, &job->target->link.process, &job->found);
+    heap_find_mallctl(base->engine, &job->target->process, &job->found);
 }
 
 static void on_searched(struct engine *engine, struct job *base) {
@@ -216,7 +218,7 @@ uint64_t heap_tick(struct target *target, uint64_t now_ns) {
 static sonde_err no_answer(const struct heap *heap, struct sonde_diag *diag) {
     if (heap->target->engine->is_shutting_down)
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
-    if (heap->target->link.fd < 0)
+    if (heap->target->guest->fd < 0)
         return sonde_fail(diag, SONDE_TARGET_GONE, "%s has ended", heap->target->info.name);
     return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                       "%s did not answer within %llu s; is the process stopped?",

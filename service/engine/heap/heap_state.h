@@ -12,10 +12,11 @@
 #ifndef SONDE_SERVICE_ENGINE_HEAP_HEAP_STATE_H
 #define SONDE_SERVICE_ENGINE_HEAP_HEAP_STATE_H
 
-#include "service/engine/allocs/alloc_table_view.h"
+#include "proto/sonde/v1/guest.pb.h"
+#include "service/engine/core/target.h"
 #include "service/engine/heap/dumps.h"
 #include "service/engine/heap/heap.h"
-#include "service/engine/target.h"
+#include "service/engine/memory_report/alloc_table_view.h"
 
 #define HEAP_ANSWER_NS  30000000000ull
 #define HEAP_GDUMP_NS   500000000ull

@@ -35,7 +35,7 @@ static void write_state(const struct heap *heap, FILE *file) {
     struct heap_saved_state memory = {
         .pid = heap->target->info.pid,
         .ticks = heap_sweep_ticks(heap->target->info.pid),
-        .uid = heap->target->link.uid,
+        .uid = heap->target->uid,
         .active = state->active,
         .since_unix_ns = state->active_since_unix_ns,
         .lease_until_unix_ns = state->lease_until_unix_ns,

@@ -3,8 +3,9 @@
  * Heap profiling with Sonde's sampler: sonded reads the table without the guest's help. The totals
  * only grow and start with the sampler's first user, so the totals of an activation are the
  * difference to those at its start. */
-#include "service/engine/allocs/alloc_report.h"
+#include "service/engine/guest/guest_link.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/memory_report/alloc_report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ void heap_update_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answe
         return;
     if (answer->table != 0 && fd >= 0 &&
         alloc_view_open(fd, answer->table, &view) == SONDE_PROTOCOL)
-        heap->target->link.is_broken = true;
+        heap->target->guest->is_broken = true;
     heap_forget_totals(heap);
     alloc_view_release(heap->table);
     heap->table = view;
@@ -61,7 +62,7 @@ void heap_update_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answe
 void table_reading_init(struct table_reading *reading, const struct heap *heap) {
     *reading = (struct table_reading){.view = alloc_view_retain(heap->table),
                                       .base = heap->base,
-                                      .process = &heap->target->link.process,
+                                      .process = &heap->target->process,
                                       .mean = heap->state.sample_bytes};
     if (heap->base)
         atomic_fetch_add_explicit(&heap->base->refs, 1, memory_order_relaxed);

@@ -11,43 +11,13 @@
 #ifndef SONDE_SERVICE_ENGINE_HOST_HOST_H
 #define SONDE_SERVICE_ENGINE_HOST_HOST_H
 
-#include "service/engine/engine_state.h"
+#include "service/engine/core/engine_state.h"
+#include "service/engine/host/stream/host_target.h"
 #include "service/host/processes/process_list.h"
 #include "service/host/record.h"
 #include "service/host/rights.h"
 #include "service/host/sampler/sampler.h"
 #include "service/process/process_identity.h"
-
-struct target;
-struct host_stream;
-
-/* Which processes a host target stands for. */
-enum host_members {
-    HOST_ONE = 0, /* the process of link.process; the target ends with it, or when it calls exec */
-    HOST_NAMED,   /* every process called `name` */
-    HOST_TREE,    /* the process `pid` and all that it starts */
-    HOST_EVERY,   /* every process of the machine */
-};
-
-/* The part of struct target that a host target has in addition (target->host). */
-struct host_target {
-    enum host_members members;
-    pid_t pid;                  /* ONE, TREE */
-    uint64_t start_ticks;       /* likewise */
-    char name[64];              /* NAMED */
-    uid_t owner;                /* only processes of this user, if has_owner */
-    bool has_owner;             /* this sonded, or the caller, may not look at others */
-    struct host_stream *stream; /* while the clock runs */
-    struct target *next;        /* in the stream */
-    uint32_t answered;          /* the last request of the clock that was answered */
-    uint64_t asked_ns;          /* when the clock asked last */
-    uint64_t samples;           /* in the present drain of the stream */
-    uint64_t accounted_ns;      /* when its budget was adjusted last */
-    bool is_out_of_memory;      /* its clock cannot start */
-    uint64_t over_ns;           /* when that was found; 0 = not yet */
-    bool is_over;               /* the process has ended, or runs another program */
-    uint64_t idle_since_ns;     /* no capture and no request; 0 = busy */
-};
 
 /* How long an idle target keeps its session's result and its address space. Beyond HOST_MAX_IDLE
  * targets, they keep them for HOST_CROWDED_NS. */
@@ -55,11 +25,6 @@ struct host_target {
 #define HOST_CROWDED_NS 5000000000ull
 #define HOST_MAX_IDLE   64u
 #define HOST_MAX        1024u /* targets; further requests are refused */
-
-/* source.c: the source of host targets. See struct source_ops in target.h. */
-extern const struct source_ops host_source;
-/* The process is over: whether samples of it still wait for their tables. */
-bool host_waits(struct target *target, uint64_t now_ns);
 
 /* --- which target a request means (plan.c, host_target.c) ------------------------------------- */
 
@@ -101,24 +66,12 @@ struct target *host_target_find(struct engine *engine, const struct host_plan *p
 void host_adopt(struct engine *engine);
 /* The pidfd is readable: the process has ended. */
 void host_on_exit(struct target *target);
+/* Whether the process has ended, and all its samples are counted: target_detach is due. */
+bool host_has_ended(struct target *target, uint64_t now_ns);
 /* Ends a target that was idle for HOST_IDLE_NS; returns when to call again, 0 = never. */
 uint64_t host_tick(struct target *target, uint64_t now_ns);
 
-/* The outermost frame of a process's stacks: "name", or "name (pid)" where all have one name. */
-void host_process_text(const struct host_target *host, const char *name, pid_t pid, char text[80]);
-
-/* members.c: whether a process belongs to a target. Engine thread only; may read /proc once per
- * process. */
-struct host_process;
-bool host_has_member(const struct target *target, struct host_process *process);
-
 /* Why this sonded cannot sample the process, as struct engine_target says it; "" = it can. */
 void host_explain(struct engine *engine, const struct process_entry *process, char text[192]);
-
-/* host.c: sampling from outside, as a part of the engine. */
-SONDE_MUST_USE sonde_err host_create(struct engine *engine, struct sonde_diag *diag);
-void host_destroy(struct engine *engine);
-/* A ring is half full. */
-void host_on_readable(struct engine *engine);
 
 #endif

@@ -6,7 +6,7 @@
  * capture. */
 #include "service/engine/host/host.h"
 
-#include "service/engine/target.h"
+#include "service/engine/core/target.h"
 #include "service/process/foreign_memory.h"
 
 #include <stdio.h>
@@ -40,11 +40,10 @@ struct target *host_target_find(struct engine *engine, const struct host_plan *p
 static void read_command(struct target *target) {
     struct sonde_buf command = {0};
     char bytes[ENGINE_MAX_COMMAND];
-    sonde_buf_append(&command, bytes,
-                     foreign_memory_command(target->link.pid, bytes, sizeof bytes));
+    sonde_buf_append(&command, bytes, foreign_memory_command(target->pid, bytes, sizeof bytes));
     while (command.len > 0 && command.data[command.len - 1] == 0)
         command.len--;
-    if (!process_identity_holds(&target->link.process))
+    if (!process_identity_holds(&target->process))
         command.len = 0;
     target->command = sonde_buf_take(&command, &target->command_len);
     sonde_buf_finish(&command);
@@ -52,20 +51,19 @@ static void read_command(struct target *target) {
 
 /* The identity is copied with a descriptor of its own. */
 static bool set_identity(struct target *target, const struct host_plan *plan) {
-    struct process_identity *identity = &target->link.process;
+    struct process_identity *identity = &target->process;
     *identity = plan->identity;
     if (identity->pidfd >= 0 && (identity->pidfd = dup(identity->pidfd)) < 0)
         return false;
-    target->link.fd = -1;
-    target->link.last = &target->link.first;
-    target->link.pid = identity->pid;
-    target->link.uid = plan->members == HOST_ONE ? identity->ids.uids[1] : plan->owner;
+    target->pid = identity->pid;
+    target->uid = plan->members == HOST_ONE ? identity->ids.uids[1] : plan->owner;
+    target->building.uid = target->reporting.uid = target->uid;
     return true;
 }
 
 /* NULL when out of memory or descriptors. */
 static struct target *create(struct engine *engine, const struct host_plan *plan) {
-    struct target *target = calloc(1, sizeof *target);
+    struct target *target = target_create(engine, &host_source);
     struct host_target *host = calloc(1, sizeof *host);
     if (!target || !host || !set_identity(target, plan)) {
         free(target);
@@ -78,14 +76,8 @@ static struct target *create(struct engine *engine, const struct host_plan *plan
                                  .owner = plan->owner,
                                  .has_owner = plan->has_owner};
     memcpy(host->name, plan->name, sizeof host->name);
-    target->refs = 1;
-    target->engine = engine;
-    target->source = &host_source;
     target->host = host;
     target->is_attached = true;
-    target->building.uid = target->reporting.uid = target->link.uid;
-    for (int i = 0; i < SESSION_KINDS; i++)
-        target->sessions[i] = (struct session){.target = target, .kind = (enum session_kind)i};
     host_describe(plan, &target->info);
     target->info.attached_unix_ns = now_unix_ns();
     if (plan->members == HOST_ONE)
@@ -132,24 +124,17 @@ sonde_err host_target_get(struct engine *engine, const struct host_plan *plan,
                       HOST_MAX);
 }
 
-void host_process_text(const struct host_target *host, const char *name, pid_t pid, char text[80]) {
-    if (host->members == HOST_NAMED)
-        snprintf(text, 80, "%.60s (%d)", name, (int)pid);
-    else
-        snprintf(text, 80, "%s", name);
-}
-
 /* ---- The engine thread ---- */
 
 static void watch_exit(struct target *target) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = target};
-    int pidfd = target->link.process.pidfd;
+    int pidfd = target->process.pidfd;
     if (pidfd >= 0)
         (void)epoll_ctl(target->engine->epoll_fd, EPOLL_CTL_ADD, pidfd, &event);
 }
 
 static void unwatch_exit(struct target *target) {
-    int pidfd = target->link.process.pidfd;
+    int pidfd = target->process.pidfd;
     if (pidfd >= 0)
         (void)epoll_ctl(target->engine->epoll_fd, EPOLL_CTL_DEL, pidfd, NULL);
 }
@@ -203,18 +188,25 @@ static bool is_busy(const struct target *target) {
     return target->captures || atomic_load(&target->refs) > 1;
 }
 
+/* The process can only be looked at, because the kernel has no pidfds. */
+static bool is_looking(const struct target *target) {
+    return target->host->members == HOST_ONE && target->process.pidfd < 0;
+}
+
+bool host_has_ended(struct target *target, uint64_t now_ns) {
+    struct host_target *host = target->host;
+    if (!target->is_attached)
+        return false;
+    host->is_over |= is_looking(target) && !process_identity_is_alive(&target->process);
+    return host->is_over && !host_waits(target, now_ns);
+}
+
 uint64_t host_tick(struct target *target, uint64_t now_ns) {
     struct host_target *host = target->host;
-    bool is_looking = host->members == HOST_ONE && target->link.process.pidfd < 0;
     if (!target->is_attached)
         return 0;
-    host->is_over |= is_looking && !process_identity_is_alive(&target->link.process);
-    if (host->is_over && host_waits(target, now_ns))
+    if (host->is_over)
         return now_ns + ENGINE_NAMES_LOOK_NS;
-    if (host->is_over) {
-        target_detach(target);
-        return 0;
-    }
     if (is_busy(target))
         host->idle_since_ns = 0;
     else if (host->idle_since_ns == 0)
@@ -223,7 +215,7 @@ uint64_t host_tick(struct target *target, uint64_t now_ns) {
     uint64_t soon_ns = idle_ns < HOST_CROWDED_NS ? idle_ns : HOST_CROWDED_NS;
     if (target->engine->host_count > HOST_MAX_IDLE)
         idle_ns = soon_ns;
-    uint64_t look_ns = is_looking ? now_ns + LOOK_NS : 0;
+    uint64_t look_ns = is_looking(target) ? now_ns + LOOK_NS : 0;
     if (host->idle_since_ns == 0)
         return earlier(look_ns, now_ns + soon_ns);
     if (now_ns - host->idle_since_ns >= idle_ns && end_if_unused(target))

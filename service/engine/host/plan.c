@@ -3,9 +3,9 @@
  * From a selector to the processes that it means, and whether this sonded may sample them. */
 #include "service/engine/host/host.h"
 
+#include "service/engine/core/start_time.h"
+#include "service/engine/core/target.h"
 #include "service/engine/host/process_info.h"
-#include "service/engine/start_time.h"
-#include "service/engine/target.h"
 #include "service/host/refusal.h"
 
 #include <errno.h>
@@ -267,10 +267,10 @@ sonde_err host_plan_make(struct engine *engine, const struct engine_selector *se
 
 sonde_err host_plan_of_guest(struct engine *engine, const struct target *guest,
                              struct host_plan *plan, struct sonde_diag *diag) {
-    const struct engine_selector selector = {.pid = guest->link.pid};
+    const struct engine_selector selector = {.pid = guest->pid};
     plan_init(engine, &selector, plan);
     sonde_err err = plan_one(&selector, plan, diag);
-    if (!err && !process_identity_holds(&guest->link.process))
+    if (!err && !process_identity_holds(&guest->process))
         err = not_found(&selector, diag);
     /* Its profiles bear one name, whatever their source. */
     memcpy(plan->process.name, guest->info.name, sizeof plan->process.name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/process_info.h"
 
-#include "service/engine/start_time.h"
+#include "service/engine/core/start_time.h"
 
 #include <fcntl.h>
 #include <pthread.h>

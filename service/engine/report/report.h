@@ -10,8 +10,8 @@
 #ifndef SONDE_SERVICE_ENGINE_REPORT_REPORT_H
 #define SONDE_SERVICE_ENGINE_REPORT_REPORT_H
 
-#include "service/engine/capture/counts.h"
-#include "service/engine/capture/time_bins.h"
+#include "service/engine/counting/counts.h"
+#include "service/engine/counting/time_bins.h"
 #include "service/engine/engine.h"
 #include "service/engine/report/stacks.h"
 

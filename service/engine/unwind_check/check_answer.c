@@ -123,7 +123,7 @@ static const char *dup(struct check_run *run, const char *text) {
 }
 
 static void name(struct check_run *run, struct engine_unwind_difference *difference,
-                 const struct backtraces_region *region, uint64_t key) {
+                 const struct code_region *region, uint64_t key) {
     struct symbol_module *module = region ? mapping_module(region->mapping) : NULL;
     difference->function = difference->module = "";
     if (!module || !region->mapping->has_bias)
@@ -143,7 +143,7 @@ static void describe(struct check_run *run, const struct place *place,
                      struct engine_unwind_difference *difference) {
     const struct check_sampled *sampled = &run->stacks[place->first];
     const struct check_result *result = &run->results[place->first];
-    const struct backtraces_region *region = backtraces_code_at(&run->code, place->key);
+    const struct code_region *region = process_code_at(&run->code, place->key);
     bool has_ended = result->equal == sampled->stack.count;
     char rule[160];
     check_rule_text(region && region->image

@@ -59,7 +59,7 @@ static int file_of(const struct mapping *mapping) {
 static void collect_modules(const struct check_run *run, struct shared *shared) {
     shared->fd_end = CHECK_FIRST_FILE;
     for (uint32_t i = 0; i < run->code.generation->count; i++) {
-        const struct backtraces_region *region = &run->code.regions[i];
+        const struct code_region *region = &run->code.regions[i];
         if (!region->is_open || shared->module_count == CHECK_MAX_MODULES)
             continue;
         int fd = file_of(region->mapping);

@@ -7,7 +7,7 @@
 #define SONDE_SERVICE_ENGINE_UNWIND_CHECK_CHECK_RUN_H
 
 #include "api/hash_index.h"
-#include "service/engine/backtraces/backtraces_request.h"
+#include "service/engine/code/process_code.h"
 #include "service/engine/unwind_check/check_format.h"
 #include "service/engine/unwind_check/unwind_check.h"
 #include "service/unwind/copy/copy.h"
@@ -25,7 +25,7 @@ struct check_run {
     struct engine *engine;
     struct engine_unwind_check_spec spec;
     struct process_identity process;
-    struct backtraces_code code;
+    struct process_code code;
     struct unwind_walker *walker;
     struct check_sampled *stacks; /* spec.max_stacks */
     uint32_t count;

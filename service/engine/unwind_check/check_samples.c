@@ -11,8 +11,8 @@
 #define RECENT_NS 5000000u /* records of the last moment may still be on their way */
 
 static enum unwind_found find(void *context, uint64_t pc, struct unwind_range *range) {
-    struct backtraces_code *code = context;
-    struct unwind_remote remote = backtraces_code_remote(code);
+    struct process_code *code = context;
+    struct unwind_remote remote = process_code_remote(code);
     struct unwind_code found;
     if (!remote.find(remote.context, pc, &found))
         return UNWIND_NOT_CODE;

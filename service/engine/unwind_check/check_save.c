@@ -39,7 +39,7 @@ static uint32_t choose(const struct check_run *run) {
     return chosen;
 }
 
-static bool holds(const struct backtraces_region *region, const uint64_t *pcs, uint32_t count) {
+static bool holds(const struct code_region *region, const uint64_t *pcs, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         uint64_t pc = pcs[i] - (i > 0); /* a return address may be the first byte after the code */
         if (pc >= region->mapping->start && pc < region->mapping->end)
@@ -48,7 +48,7 @@ static bool holds(const struct backtraces_region *region, const uint64_t *pcs, u
     return false;
 }
 
-static void save_module(const struct backtraces_region *region, struct engine_saved_module *module,
+static void save_module(const struct code_region *region, struct engine_saved_module *module,
                         size_t *left) {
     const struct symbol_module *file = mapping_module(region->mapping);
     *module = (struct engine_saved_module){.start = region->mapping->start,

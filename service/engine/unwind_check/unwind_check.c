@@ -19,7 +19,7 @@ struct check_job {
 };
 
 static void run_finish(struct check_run *run) {
-    backtraces_code_finish(&run->code);
+    process_code_finish(&run->code);
     unwind_walker_destroy(run->walker);
     hash_index_finish(&run->index);
     sonde_buf_finish(&run->bytes);
@@ -30,7 +30,7 @@ static void run_finish(struct check_run *run) {
 
 static sonde_err run_check(struct check_run *run, struct engine_unwind_check *answer,
                            struct sonde_diag *diag) {
-    sonde_err err = backtraces_code_init(&run->code, run->engine, &run->process);
+    sonde_err err = process_code_init(&run->code, run->engine, &run->process);
     if (err == SONDE_NOT_AVAILABLE)
         return sonde_fail(diag, err,
                           "the memory map of process %d cannot be read: run sonded as root or as "

@@ -2,7 +2,7 @@
  *
  * A sampler table with hostile contents: the input's bytes are placed at the header, the entries,
  * the slots and the stacks, and the whole table is read. Sums must be finite. */
-#include "service/engine/allocs/alloc_table_view.h"
+#include "service/engine/memory_report/alloc_table_view.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * The first byte chooses how the input is split and whether a capture runs. Some parts carry a
  * descriptor. */
 #include "service/engine/capture/cpu_capture.h"
+#include "service/engine/loop/loop.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size < 2 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return 0;
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
-    if (!target_create(engine, pair[0]))
+    if (!link_create_target(engine, pair[0]))
         abort();
     uint8_t choice = data[0];
     if (choice & 1)

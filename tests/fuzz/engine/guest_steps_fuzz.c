@@ -10,6 +10,7 @@
  * command replace a sequence of 0, so that the fuzzer need not guess them. */
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/heap/heap.h"
+#include "service/engine/loop/loop.h"
 #include "service/guest/heap/alloc_table.h"
 #include "tests/unit/temporary.h"
 
@@ -315,7 +316,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return 0;
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
-    if (!target_create(stage.engine, pair[0]))
+    if (!link_create_target(stage.engine, pair[0]))
         abort();
     stage.fd = pair[1];
     stage.heap_sequence = stage.cpu_sequence = 0;

@@ -2,8 +2,8 @@
  *
  * Parses the input as the mappings of a heap dump. The result must be sorted, without empty
  * mappings, and every mapping must be found by its addresses. */
-#include "service/engine/heap/dump_profile.h"
-#include "service/engine/target.h"
+#include "service/engine/core/target.h"
+#include "service/engine/memory_report/dump_profile.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * Ring records: the input is the contents of a ring, with head and tail, as a hostile guest may
  * write them. The records that the drain accepts are added to stacks, as in the engine. */
-#include "service/engine/guest_link/drain.h"
+#include "service/engine/guest/drain.h"
 #include "service/engine/report/stacks.h"
 #include "service/engine/report/thread_names.h"
 

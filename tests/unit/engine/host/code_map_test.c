@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/engine/host/code_map.h"
+#include "service/engine/host/stream/code_map.h"
 #include "tests/unit/check.h"
 
 #include <fcntl.h>

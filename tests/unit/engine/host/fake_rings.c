@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/engine/host/fake_rings.h"
 
+#include "service/engine/loop/loop.h"
 #include "service/symbol/locate/proc_maps.h"
 
 #include <pthread.h>

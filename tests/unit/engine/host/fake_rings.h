@@ -7,7 +7,7 @@
 #define SONDE_TESTS_UNIT_ENGINE_HOST_FAKE_RINGS_H
 
 #include "service/engine/capture/cpu_capture.h"
-#include "service/engine/host/stream.h"
+#include "service/engine/host/stream/stream.h"
 #include "tests/unit/check.h"
 #include "tests/unit/engine/collect.h"
 

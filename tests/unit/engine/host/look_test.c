@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Looks at threads of a real process that wait for known times in known functions. */
-#include "service/engine/host/look.h"
+#include "service/engine/host/stream/look.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/engine/collect.h"

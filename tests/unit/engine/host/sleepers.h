@@ -4,8 +4,8 @@
 #ifndef SONDE_TESTS_UNIT_ENGINE_HOST_SLEEPERS_H
 #define SONDE_TESTS_UNIT_ENGINE_HOST_SLEEPERS_H
 
-#include "service/engine/find_target.h"
 #include "service/engine/host/host.h"
+#include "service/engine/targets/find_target.h"
 #include "tests/unit/check.h"
 #include "tests/unit/engine/collect.h"
 #include "tests/unit/engine/fake_guest.h"
