@@ -2,6 +2,7 @@
  *
  * Copies some types and samples of a profile. */
 #include "api/profile/copy.h"
+#include "api/profile/sums.h"
 
 #include <string.h>
 
@@ -37,21 +38,40 @@ static void drop_labels(const struct sonde_profile *into, const char *const *key
     copied->sample.label_count = kept;
 }
 
+/* Whether one of the values is positive. */
+static bool read_values(const struct sonde_profile *from, const struct sonde_profile_part *part,
+                        const struct sonde_sample *sample, int64_t *values) {
+    const int64_t *before =
+        part->before ? sonde_profile_sums_find(part->before, from, sample) : NULL;
+    bool has_positive = false;
+    for (size_t i = 0; i < part->type_count; i++) {
+        values[i] = sample->values[part->types[i]];
+        if (before)
+            values[i] = values[i] > before[i] ? values[i] - before[i] : 0;
+        has_positive = has_positive || values[i] > 0;
+    }
+    return has_positive;
+}
+
 static sonde_err copy_sample(struct profile_copy *copy, const struct sonde_profile_part *part,
                              size_t index) {
     const struct sonde_sample sample = sonde_profile_sample(copy->from, index);
     struct profile_copied_sample copied;
-    bool is_empty = true;
-    for (size_t i = 0; i < part->type_count; i++)
-        is_empty = is_empty && sample.values[part->types[i]] <= 0;
-    if (is_empty)
+    int64_t values[SONDE_PROFILE_MAX_TYPES];
+    if (!read_values(copy->from, part, &sample, values))
         return SONDE_OK;
     sonde_err err = profile_copy_sample(copy, index, 0, 0, &copied);
-    for (size_t i = 0; i < part->type_count; i++)
-        copied.values[i] = sample.values[part->types[i]];
+    memcpy(copied.values, values, part->type_count * sizeof *values);
     if (!err)
         drop_labels(copy->into, part->without_labels, &copied);
     return err ? err : sonde_profile_add_sample(copy->into, &copied.sample);
+}
+
+struct sonde_profile_part sonde_profile_everything(const struct sonde_profile *profile) {
+    struct sonde_profile_part part = {.type_count = profile->type_count, .end = SIZE_MAX};
+    for (size_t i = 0; i < part.type_count; i++)
+        part.types[i] = i;
+    return part;
 }
 
 sonde_err sonde_profile_copy_part(const struct sonde_profile *profile,

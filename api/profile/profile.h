@@ -20,6 +20,7 @@
 #define SONDE_PROFILE_MAX_DEPTH  1024 /* locations of one sample */
 
 struct sonde_profile;
+struct sonde_profile_sums; /* api/profile/sums.h */
 
 /* As in pprof: samples/count, cpu/nanoseconds, inuse_space/bytes. */
 struct sonde_value_type {
@@ -174,7 +175,12 @@ struct sonde_profile_part {
     size_t types[SONDE_PROFILE_MAX_TYPES], type_count;
     size_t first, end;                 /* of the samples; end is exclusive, and may be too large */
     const char *const *without_labels; /* keys, the last one NULL; NULL = all labels are kept */
+    /* Subtracted, with the same types; NULL = nothing. What has shrunk is 0. */
+    const struct sonde_profile_sums *before;
 };
+
+/* All types and samples. */
+struct sonde_profile_part sonde_profile_everything(const struct sonde_profile *profile);
 
 /* Copies a part with all it refers to. Samples that have no positive value in it are left out;
  * those that are equal without the labels are merged. The caller destroys *copy, which is NULL on

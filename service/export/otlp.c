@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * OTLP profiles. All tables of the dictionary but three are those of the unit's profile, with the
+ * OTLP profiles. All tables of the dictionary but three are those of the record's profile, with the
  * same numbers: its strings count from 0, which is "", and its mappings, functions and locations
  * from 1, because 0 is "none" on both sides. Strings that OTLP adds follow the profile's. Stacks
  * and attributes are tables of OTLP's own.
@@ -200,8 +200,8 @@ static void add_profile(struct otlp *otlp, PROFILES(ScopeProfiles) * scope, size
         return;
     *profile = (Profile)INIT(PROFILE);
     profile->sample_type = value_type(otlp, sonde_profile_type(otlp->profile, type));
-    profile->time_unix_nano = (uint64_t)otlp->unit->begin_unix_ns;
-    profile->duration_nano = (uint64_t)otlp->unit->duration_ns;
+    profile->time_unix_nano = (uint64_t)otlp->record->begin_unix_ns;
+    profile->duration_nano = (uint64_t)(otlp->record->end_unix_ns - otlp->record->begin_unix_ns);
     profile->period_type = value_type(otlp, info->period_type);
     profile->period = info->period;
     profile->profile_id.data = otlp_get(otlp, 16);
@@ -233,9 +233,9 @@ static void pack(struct otlp *otlp, PROFILES(ResourceProfiles) * profiles, struc
         protobuf_c_message_pack(&request.base, (uint8_t *)bytes);
 }
 
-static sonde_err encode(const struct export_unit *unit, const char *host, struct sonde_buf *out) {
+static sonde_err encode(const struct record *record, const char *host, struct sonde_buf *out) {
     struct otlp otlp = {
-        .unit = unit, .profile = unit->profile, .dictionary = INIT(PROFILES_DICTIONARY)};
+        .record = record, .profile = record->profile, .dictionary = INIT(PROFILES_DICTIONARY)};
     PROFILES(ResourceProfiles) profiles = INIT(RESOURCE_PROFILES);
     PROFILES(ScopeProfiles) scope = INIT(SCOPE_PROFILES), *scopes = &scope;
     PROFILES(InstrumentationScope) profiler = INIT(INSTRUMENTATION_SCOPE);

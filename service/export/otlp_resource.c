@@ -39,7 +39,7 @@ static const char *resource_key(const char *label) {
 }
 
 void otlp_fill_resource(struct otlp *otlp, PROFILES(Resource) * resource, const char *host) {
-    const struct record *record = otlp->unit->record;
+    const struct record *record = otlp->record;
     const struct engine_target *target = record->target;
     struct labels *labels = otlp_get(otlp, sizeof *labels);
     resource->attributes = otlp_get(otlp, MAX_RESOURCES * sizeof *resource->attributes);

@@ -34,7 +34,7 @@ typedef PROFILES(KeyValue) KeyValue;
 typedef PROFILES(AnyValue) AnyValue;
 
 struct otlp {
-    const struct export_unit *unit;
+    const struct record *record;
     const struct sonde_profile *profile;
     struct sonde_arena arena;
     Dictionary dictionary;

@@ -52,14 +52,14 @@ static int by_name(const void *a, const void *b) {
     return strcmp((*left)->name, (*right)->name);
 }
 
-static sonde_err fill_labels(struct push *push, const struct export_unit *unit, const char *host) {
-    const struct engine_target *target = unit->record->target;
+static sonde_err fill_labels(struct push *push, const struct record *record, const char *host) {
+    const struct engine_target *target = record->target;
     struct labels *labels = sonde_arena_alloc(&push->arena, sizeof *labels);
     if (!labels)
         return SONDE_OUT_OF_MEMORY;
-    labels_of(target->executable, unit->record->cgroup, target->labels, sizeof target->labels - 1,
+    labels_of(target->executable, record->cgroup, target->labels, sizeof target->labels - 1,
               &push->arena, labels);
-    add_label(push, "__name__", unit->name);
+    add_label(push, "__name__", sonde_events[record->event].pyroscope_name);
     add_label(push, "service_name", target->name);
     add_label(push, "host", host);
     for (uint32_t i = 0; i < labels->count; i++) {
@@ -88,7 +88,7 @@ static void make_uuid(char uuid[UUID_BYTES]) {
 /* Threads are merged: their names would be series. */
 static sonde_err write_file(const struct sonde_profile *profile, struct sonde_buf *file) {
     static const char *const without[] = {"thread", "tid", "pid", "request", "trace_id", NULL};
-    struct sonde_profile_part part = unit_everything(profile);
+    struct sonde_profile_part part = sonde_profile_everything(profile);
     struct sonde_profile *merged;
     part.without_labels = without;
     sonde_err err = sonde_profile_copy_part(profile, &part, &merged);
@@ -98,16 +98,16 @@ static sonde_err write_file(const struct sonde_profile *profile, struct sonde_bu
     return err;
 }
 
-static sonde_err encode(const struct export_unit *unit, const char *host, struct sonde_buf *out) {
+static sonde_err encode(const struct record *record, const char *host, struct sonde_buf *out) {
     struct push push = {0};
     struct sonde_buf file = {0};
     char uuid[UUID_BYTES];
     Push__V1__PushRequest request = PUSH__V1__PUSH_REQUEST__INIT;
     Push__V1__RawProfileSeries series = PUSH__V1__RAW_PROFILE_SERIES__INIT, *all = &series;
     Push__V1__RawSample sample = PUSH__V1__RAW_SAMPLE__INIT, *samples = &sample;
-    sonde_err err = fill_labels(&push, unit, host);
+    sonde_err err = fill_labels(&push, record, host);
     if (!err)
-        err = write_file(unit->profile, &file);
+        err = write_file(record->profile, &file);
     if (!err) {
         make_uuid(uuid);
         sample.id = uuid;

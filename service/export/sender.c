@@ -34,7 +34,6 @@ struct sender {
     struct sender_options options;
     char shown[320], host[256];
     struct queue *queue;
-    struct unit_maker maker; /* the thread's */
     pthread_t thread;
     bool has_thread;
 
@@ -153,30 +152,35 @@ static bool deliver(struct sender *sender, struct sonde_slice request) {
     return answer.outcome != EXPORT_TOO_LARGE;
 }
 
-static void send_unit(struct sender *sender, const struct export_unit *unit);
+static void send_record(struct sender *sender, const struct record *record);
 
-static void send_halves(struct sender *sender, const struct export_unit *unit) {
-    struct export_unit part;
-    if (sonde_profile_sample_count(unit->profile) < 2) {
+/* A half has the first or the last samples. */
+static void send_halves(struct sender *sender, const struct record *record) {
+    struct sonde_profile_part part = sonde_profile_everything(record->profile);
+    size_t count = sonde_profile_sample_count(record->profile);
+    if (count < 2) {
         lose(sender, LOSS_TOO_LARGE, 1, "");
         return;
     }
     for (int half = 0; half < 2; half++) {
-        if (unit_halve(unit, half, &part))
+        struct record halved = *record;
+        part.first = half == 0 ? 0 : count / 2;
+        part.end = half == 0 ? count / 2 : count;
+        if (sonde_profile_copy_part(record->profile, &part, &halved.profile))
             lose(sender, LOSS_MEMORY, 1, "");
         else
-            send_unit(sender, &part);
-        unit_finish(&part);
+            send_record(sender, &halved);
+        sonde_profile_destroy(halved.profile);
     }
 }
 
 /* The recursion ends, because each half has fewer samples. */
-static void send_unit(struct sender *sender, const struct export_unit *unit) {
+static void send_record(struct sender *sender, const struct record *record) {
     const struct export_protocol *protocol = sender->options.protocol;
     struct sonde_buf request = {0};
     bool is_sent = false;
-    if (sonde_profile_sample_count(unit->profile) <= protocol->max_samples) {
-        if (protocol->encode(unit, sender->host, &request)) {
+    if (sonde_profile_sample_count(record->profile) <= protocol->max_samples) {
+        if (protocol->encode(record, sender->host, &request)) {
             lose(sender, LOSS_MEMORY, 1, "");
             is_sent = true;
         } else if (request.len <= protocol->max_bytes) {
@@ -185,18 +189,7 @@ static void send_unit(struct sender *sender, const struct export_unit *unit) {
     }
     sonde_buf_finish(&request);
     if (!is_sent)
-        send_halves(sender, unit);
-}
-
-static void send_item(struct sender *sender, const struct queue_item *item) {
-    struct export_unit units[UNITS_MAX];
-    size_t count;
-    if (units_make(&sender->maker, &item->record, units, &count))
-        lose(sender, LOSS_MEMORY, 1, "");
-    for (size_t i = 0; i < count; i++) {
-        send_unit(sender, &units[i]);
-        unit_finish(&units[i]);
-    }
+        send_halves(sender, record);
 }
 
 /* ---- The thread ---- */
@@ -214,8 +207,8 @@ static void *run(void *context) {
         struct queue_item *item = queue_take(sender->queue, 1, 1000);
         if (item && is_cancelled)
             lose(sender, LOSS_SHUTDOWN, 1, "");
-        else if (item)
-            send_item(sender, item);
+        else if (item && sonde_profile_sample_count(item->record.profile) > 0)
+            send_record(sender, &item->record);
         goes_on = item || !is_stopping;
         queue_free(item);
     }
@@ -305,7 +298,6 @@ void sender_destroy(struct sender *sender) {
     sender_stop(sender, 0);
     sender->options.transport->ops->destroy(sender->options.transport);
     queue_destroy(sender->queue);
-    unit_maker_finish(&sender->maker);
     pthread_cond_destroy(&sender->changed);
     lock_finish(&sender->lock);
     free(sender);

@@ -9,12 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One event of one record. */
+struct batch_row {
+    uint64_t stack;
+    uint8_t thread;
+    int64_t value;
+};
+
 struct conversion {
     struct batch *batch;
     const struct record *record;
     const struct profile_ids *ids;
-    const char *event;
     size_t type; /* of the profile's values */
     const char *threads[STORE_MAX_THREADS];
     uint32_t thread_count;
@@ -36,9 +40,6 @@ void batch_init(struct batch *batch, uint64_t source, uint32_t epoch, const char
 void batch_finish(struct batch *batch) {
     known_finish(&batch->stacks);
     known_finish(&batch->frames);
-    for (size_t i = 0; i < batch->heap_count; i++)
-        free(batch->heaps[i].rows);
-    free(batch->heaps);
     free(batch->windows.items);
     free(batch->new_stacks.items);
     free(batch->new_frames.items);
@@ -180,7 +181,7 @@ static sonde_err set_rows(struct conversion *conversion, struct store_window *wi
 }
 
 static sonde_err add_window(struct conversion *conversion, const struct labels *labels,
-                            uint64_t lost, int64_t begin_unix_ns) {
+                            uint64_t lost) {
     struct batch *batch = conversion->batch;
     const struct record *record = conversion->record;
     struct store_window *window = store_list_add(&batch->windows);
@@ -190,7 +191,7 @@ static sonde_err add_window(struct conversion *conversion, const struct labels *
         .source = batch->source,
         .epoch = batch->epoch,
         .seq = batch->seq,
-        .event = conversion->event,
+        .event = sonde_events[record->event].name,
         .service = record->target->name,
         .host = batch->host,
         .instance = record->target->uuid,
@@ -205,7 +206,7 @@ static sonde_err add_window(struct conversion *conversion, const struct labels *
         .labels = labels->items,
         .label_count = labels->count,
     };
-    set_time(window, begin_unix_ns, record->end_unix_ns);
+    set_time(window, record->begin_unix_ns, record->end_unix_ns);
     sonde_err err = set_rows(conversion, window);
     if (err)
         batch->windows.count--;
@@ -214,112 +215,19 @@ static sonde_err add_window(struct conversion *conversion, const struct labels *
     return err;
 }
 
-/* ---- Heaps ---- */
-
-static struct batch_heap *find_heap(struct batch *batch, const char *instance) {
-    for (size_t i = 0; i < batch->heap_count; i++)
-        if (strcmp(batch->heaps[i].instance, instance) == 0)
-            return &batch->heaps[i];
-    return NULL;
-}
-
-/* Forgets processes that have not been heard of for long. */
-static void forget_old_heaps(struct batch *batch, int64_t now_unix_ns) {
-    size_t kept = 0;
-    for (size_t i = 0; i < batch->heap_count; i++) {
-        if (now_unix_ns - batch->heaps[i].unix_ns > BATCH_HEAP_NS)
-            free(batch->heaps[i].rows);
-        else
-            batch->heaps[kept++] = batch->heaps[i];
-    }
-    batch->heap_count = kept;
-}
-
-/* NULL when there is no room. */
-static struct batch_heap *add_heap(struct batch *batch, const char *instance, int64_t now_unix_ns) {
-    forget_old_heaps(batch, now_unix_ns);
-    if (batch->heap_count == BATCH_HEAPS)
-        return NULL;
-    if (!batch->heaps)
-        batch->heaps = calloc(BATCH_HEAPS, sizeof *batch->heaps);
-    if (!batch->heaps)
-        return NULL;
-    struct batch_heap *heap = &batch->heaps[batch->heap_count++];
-    *heap = (struct batch_heap){0};
-    snprintf(heap->instance, sizeof heap->instance, "%s", instance);
-    return heap;
-}
-
-/* Replaces the rows, which are sums since profiling was switched on, by what was added since the
- * heap's rows. Both are sorted. */
-static void subtract(struct conversion *conversion, const struct batch_heap *heap) {
-    uint32_t at = 0, count = 0;
-    for (uint32_t i = 0; i < conversion->row_count; i++) {
-        struct batch_row row = conversion->rows[i];
-        while (at < heap->row_count && by_stack(&heap->rows[at], &row) < 0)
-            at++;
-        if (at < heap->row_count && by_stack(&heap->rows[at], &row) == 0)
-            row.value -= heap->rows[at].value;
-        if (row.value > 0)
-            conversion->rows[count++] = row;
-    }
-    conversion->row_count = count;
-}
-
-/* Keeps the sums for the next snapshot, and adds what was allocated since the last one. */
-static sonde_err add_allocations(struct conversion *conversion, const struct labels *labels) {
-    const struct record *record = conversion->record;
-    struct batch *batch = conversion->batch;
-    struct batch_heap *heap = find_heap(batch, record->target->uuid);
-    if (conversion->row_count == 0 || conversion->row_count > BATCH_HEAP_ROWS)
-        return SONDE_OK;
-    if (!heap && !(heap = add_heap(batch, record->target->uuid, record->end_unix_ns)))
-        return SONDE_OK;
-    size_t bytes = conversion->row_count * sizeof *conversion->rows;
-    struct batch_row *sums = malloc(bytes);
-    if (!sums)
-        return SONDE_OUT_OF_MEMORY;
-    memcpy(sums, conversion->rows, bytes);
-    struct batch_heap before = *heap;
-    heap->rows = sums;
-    heap->row_count = conversion->row_count;
-    heap->epoch = record->epoch;
-    heap->unix_ns = record->end_unix_ns;
-    sonde_err err = SONDE_OK;
-    if (before.rows && before.epoch == record->epoch) {
-        subtract(conversion, &before);
-        err = add_window(conversion, labels, 0, before.unix_ns);
-    }
-    free(before.rows);
-    return err;
-}
-
 /* ---- Records ---- */
 
 static sonde_err convert(struct conversion *conversion, const struct labels *labels,
                          uint64_t lost) {
     const struct record *record = conversion->record;
+    const struct sonde_event *event = &sonde_events[record->event];
+    conversion->type = sonde_profile_find_type(record->profile, event->amount.type.type);
+    if (conversion->type == SONDE_PROFILE_NO_TYPE)
+        return SONDE_OK;
     sonde_err err = collect_rows(conversion);
-    if (!err && conversion->event == sonde_events[SONDE_MEM_ALLOC].name)
-        err = add_allocations(conversion, labels);
-    else if (!err)
-        err = add_window(conversion, labels, lost, record->begin_unix_ns);
+    if (!err)
+        err = add_window(conversion, labels, lost);
     free(conversion->rows);
-    return err;
-}
-
-static sonde_err add_events(struct batch *batch, const struct record *record,
-                            const struct profile_ids *ids, const struct labels *labels,
-                            uint64_t lost) {
-    sonde_err err = SONDE_OK;
-    for (const struct sonde_event *event = sonde_events;
-         event < sonde_events + SONDE_EVENTS && !err; event++) {
-        struct conversion conversion = {
-            .batch = batch, .record = record, .ids = ids, .event = event->name};
-        conversion.type = sonde_profile_find_type(record->profile, event->amount.type.type);
-        if (event->is_recorded && conversion.type != SONDE_PROFILE_NO_TYPE)
-            err = convert(&conversion, labels, lost);
-    }
     return err;
 }
 
@@ -328,6 +236,7 @@ sonde_err batch_add(struct batch *batch, const struct record *record, uint64_t l
     const struct engine_target *target = record->target;
     struct labels *labels = sonde_arena_alloc(&batch->arena, sizeof *labels);
     struct profile_ids ids = {0};
+    struct conversion conversion = {.batch = batch, .record = record, .ids = &ids};
     if (!labels)
         return SONDE_OUT_OF_MEMORY;
     labels_of(target->executable, record->cgroup, target->labels, sizeof target->labels - 1,
@@ -338,7 +247,7 @@ sonde_err batch_add(struct batch *batch, const struct record *record, uint64_t l
     size_t windows = batch->windows.count;
     sonde_err err = profile_ids_find(batch, record, &ids);
     if (!err)
-        err = add_events(batch, record, &ids, labels, lost);
+        err = convert(&conversion, labels, lost);
     profile_ids_finish(&ids);
     if (err) {
         batch->new_stacks.count = stacks;

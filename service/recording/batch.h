@@ -3,7 +3,7 @@
  * Records as the store wants them: windows of (stack, thread, value), the stacks and frames that
  * the store does not know yet, and the names of frames.
  *
- *     record ── profile ──▶ windows            one per event; a heap has two
+ *     record ── profile ──▶ window
  *                      ├──▶ stacks, frames     only those that are new since the start (known.h)
  *                      └──▶ frames again       when their names have become better
  *
@@ -22,26 +22,6 @@
 #include "service/store/list.h"
 #include "service/store/store.h"
 
-/* Allocated bytes of a heap, by stack, since profiling was switched on: what the last snapshot of a
- * process said. */
-#define BATCH_HEAPS     1024           /* processes of which they are kept */
-#define BATCH_HEAP_ROWS (1u << 17)     /* stacks of one process */
-#define BATCH_HEAP_NS   600000000000ll /* a process whose last snapshot is older is forgotten */
-
-struct batch_row {
-    uint64_t stack;
-    uint8_t thread;
-    int64_t value;
-};
-
-struct batch_heap {
-    char instance[33];
-    uint64_t epoch;
-    int64_t unix_ns;
-    struct batch_row *rows; /* sorted by stack */
-    uint32_t row_count;
-};
-
 struct batch {
     /* Delivery identity; seq is that of the next window. */
     uint64_t source, seq;
@@ -49,8 +29,6 @@ struct batch {
     char host[256];
 
     struct known stacks, frames;
-    struct batch_heap *heaps;
-    size_t heap_count;
 
     struct sonde_arena arena;
     struct store_list windows, new_stacks, new_frames, totals;

@@ -67,11 +67,17 @@ static void send_one(struct exporter *exporter, const struct settings *settings,
 }
 
 static void send_heaps(struct exporter *exporter) {
+    _Atomic uint32_t room = 100;
+    struct heap_delta delta = {.room = &room};
+    struct record records[2];
     for (int snapshot = 0; snapshot < 2; snapshot++) {
-        struct record record = make_heap_record(snapshot);
-        export_record(exporter, &record);
-        sonde_profile_destroy(record.profile);
+        size_t count = make_heap_records(&delta, snapshot, 1, records);
+        for (size_t i = 0; i < count; i++) {
+            export_record(exporter, &records[i]);
+            sonde_profile_destroy(records[i].profile);
+        }
     }
+    heap_delta_finish(&delta);
 }
 
 int main(int argc, char **argv) {

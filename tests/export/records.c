@@ -105,7 +105,7 @@ struct record make_cpu_record(uint64_t number, uint64_t rows, uint64_t name_byte
                            .clock = "fake"};
 }
 
-struct record make_heap_record(int snapshot) {
+static struct sonde_profile *make_snapshot(int64_t grown) {
     static const struct sonde_value_type types[] = {{"alloc_objects", "count"},
                                                     {"alloc_space", "bytes"},
                                                     {"inuse_objects", "count"},
@@ -113,21 +113,38 @@ struct record make_heap_record(int snapshot) {
     struct sonde_profile *profile = sonde_profile_create(types, 4, 0);
     const struct sonde_profile_info info = {.period_type = {"space", "bytes"}, .period = 524288};
     sonde_profile_set_info(profile, &info);
-    int64_t grown = snapshot + 1, now_ns = BEGIN_NS + (snapshot + 1) * 60000 * MS;
     uint32_t mapping = add_mapping(profile),
              root = add_location(profile, mapping, 0x400010, "main");
     uint32_t grow = add_location(profile, mapping, 0x400100, "grow");
     uint32_t hold = add_location(profile, mapping, 0x400200, "hold");
     add_sample(profile, grow, root, true, (int64_t[]){grown * 100, grown * 1000, 100, 1000});
     add_sample(profile, hold, root, true, (int64_t[]){7, 70, 7, 70});
-    return (struct record){.event = SONDE_MEM_INUSE,
+    return profile;
+}
+
+static struct record heap_record(enum sonde_event_id event, struct sonde_profile *profile,
+                                 int64_t begin_unix_ns, int64_t end_unix_ns) {
+    return (struct record){.event = event,
                            .target = &target,
                            .cgroup = "",
                            .profile = profile,
-                           .begin_unix_ns = now_ns,
-                           .end_unix_ns = now_ns,
-                           .clock = "",
-                           .epoch = 1};
+                           .begin_unix_ns = begin_unix_ns,
+                           .end_unix_ns = end_unix_ns,
+                           .clock = ""};
+}
+
+size_t make_heap_records(struct heap_delta *delta, int snapshot, uint64_t epoch,
+                         struct record records[2]) {
+    struct sonde_profile *profile = make_snapshot(snapshot + 1), *live, *allocated;
+    int64_t since_ns, now_ns = BEGIN_NS + (snapshot + 1) * 60000 * MS;
+    must(heap_delta_live(profile, now_ns, &live));
+    must(heap_delta_allocated(delta, profile, epoch, now_ns, &since_ns, &allocated));
+    sonde_profile_destroy(profile);
+    records[0] = heap_record(SONDE_MEM_INUSE, live, now_ns, now_ns);
+    if (!allocated)
+        return 1;
+    records[1] = heap_record(SONDE_MEM_ALLOC, allocated, since_ns, now_ns);
+    return 2;
 }
 
 struct record make_span_record(void) {

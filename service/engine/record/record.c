@@ -6,12 +6,16 @@
 #include "service/engine/record/record.h"
 
 #include "service/engine/heap/heap.h"
+#include "service/engine/record/heap_delta.h"
 #include "service/host/processes/cgroup.h"
 #include "service/locks.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* Stacks in the sums of all heaps, about 40 bytes each. */
+#define RECORD_HEAP_STACKS (1u << 22)
 
 enum { CPU, OFF_CPU, CAPTURES };
 
@@ -32,6 +36,7 @@ struct recorded {
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
     uint64_t heap_due_ms;
+    struct heap_delta heap; /* belongs to the request that runs */
 };
 
 struct recorder {
@@ -41,14 +46,17 @@ struct recorder {
     struct lock lock; /* guards what follows, and the targets */
     pthread_cond_t idle;
     struct recorded *targets;
-    uint32_t requests; /* that run */
+    uint32_t requests;          /* that run */
+    _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */
     uint64_t now_ms;
     bool is_finishing;
 };
 
 static void release(struct recorded *recorded) {
-    if (--recorded->refs == 0)
-        free(recorded);
+    if (--recorded->refs > 0)
+        return;
+    heap_delta_finish(&recorded->heap);
+    free(recorded);
 }
 
 /* With the lock held: a request has ended. */
@@ -157,21 +165,38 @@ static void end_heap(struct recorded *recorded) {
     lock_drop(&recorder->lock);
 }
 
+/* Takes the profile, which may be NULL. */
+static void deliver(struct recorded *recorded, enum sonde_event_id event,
+                    struct sonde_profile *profile, int64_t begin_unix_ns, int64_t end_unix_ns) {
+    const struct record_options *options = &recorded->recorder->options;
+    const struct record record = {.event = event,
+                                  .target = &recorded->target,
+                                  .cgroup = recorded->cgroup,
+                                  .profile = profile,
+                                  .begin_unix_ns = begin_unix_ns,
+                                  .end_unix_ns = end_unix_ns,
+                                  .clock = "",
+                                  .weight = recorded->choice.weight};
+    if (profile)
+        options->on_record(options->context, &record);
+}
+
+static void record_heap(struct recorded *recorded, const struct engine_heap_result *result) {
+    struct sonde_profile *live, *allocated = NULL;
+    int64_t since_unix_ns;
+    if (!heap_delta_live(result->profile, result->unix_ns, &live))
+        deliver(recorded, SONDE_MEM_INUSE, live, result->unix_ns, result->unix_ns);
+    if (!heap_delta_allocated(&recorded->heap, result->profile, result->epoch, result->unix_ns,
+                              &since_unix_ns, &allocated))
+        deliver(recorded, SONDE_MEM_ALLOC, allocated, since_unix_ns, result->unix_ns);
+}
+
 static void on_snapshot(void *context, sonde_err err, const struct sonde_diag *diag,
                         struct engine_heap_result *result) {
     struct recorded *recorded = context;
-    const struct record_options *options = &recorded->recorder->options;
     if (!err) {
-        struct record record = {.event = SONDE_MEM_INUSE,
-                                .target = &recorded->target,
-                                .cgroup = recorded->cgroup,
-                                .profile = result->profile,
-                                .begin_unix_ns = result->unix_ns,
-                                .end_unix_ns = result->unix_ns,
-                                .clock = "",
-                                .weight = recorded->choice.weight,
-                                .epoch = result->epoch};
-        options->on_record(options->context, &record);
+        record_heap(recorded, result);
+        sonde_profile_destroy(result->profile);
         sonde_buf_finish(&result->text);
     }
     end_heap(recorded);
@@ -232,6 +257,7 @@ static void add_target(struct recorder *recorder, const struct engine_target *ta
         return; /* this target is not recorded */
     recorded->refs = 1;
     recorded->recorder = recorder;
+    recorded->heap.room = &recorder->heap_room;
     recorded->target = *target;
     cgroup_read(target->pid, recorded->cgroup);
     recorded->heap_due_ms = recorder->now_ms + recorder->options.heap_ms;
@@ -280,6 +306,7 @@ sonde_err record_create(struct engine *engine, const struct record_options *opti
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     recorder->engine = engine;
     recorder->options = *options;
+    recorder->heap_room = RECORD_HEAP_STACKS;
     recorder->now_ms = options->now_monotonic_ms;
     lock_init(&recorder->lock, LOCK_RECORDER);
     pthread_cond_init(&recorder->idle, NULL);

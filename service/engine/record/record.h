@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Continuous recording: one capture per target that goes on as long as the target is attached, and
- * snapshots of the heap of targets whose heap profiling is active. What was recorded goes to one
- * receiver: to history (service/recording).
+ * snapshots of the heap of targets whose heap profiling is active, each with what was allocated
+ * since the one before. What was recorded goes to one receiver: to history (service/recording).
  *
  * Recording costs a target at most max_overhead and leaves captures alone: it takes no place among
  * a target's captures, and its limit does not slow them. A capture that failed, for example because
@@ -22,15 +22,14 @@
 #define RECORD_MAX_WAIT_S 2u     /* for the last windows, in record_finish */
 
 struct record {
-    enum sonde_event_id event; /* MEM_INUSE: a snapshot of the heap, which has MEM_ALLOC too */
+    enum sonde_event_id event;          /* the profile's last sample type is its amount */
     const struct engine_target *target; /* as it attached */
     const char *cgroup;                 /* cgroup.h; "" = unknown */
     struct sonde_profile *profile;      /* the receiver takes it */
-    int64_t begin_unix_ns, end_unix_ns; /* HEAP: both are the time of the snapshot */
+    int64_t begin_unix_ns, end_unix_ns; /* MEM_INUSE: both are the time of the snapshot */
     uint64_t period_ns, samples, dropped, truncated;
     const char *clock;
-    double weight;  /* what each value stands for; 1 unless processes were drawn */
-    uint64_t epoch; /* HEAP: snapshots of different epochs cannot be subtracted */
+    double weight; /* what each value stands for; 1 unless processes were drawn */
 };
 
 /* How a target is recorded. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units and their encoding as OTLP and Pyroscope requests, read back with protobuf-c. */
+ * Records and their encoding as OTLP and Pyroscope requests, read back with protobuf-c. */
 #include "api/profile/pprof/pprof.h"
 #include "proto/opentelemetry/profiles_service.pb-c.h"
 #include "proto/push/v1/push.pb-c.h"
@@ -18,23 +18,9 @@ typedef Opentelemetry__Proto__Collector__Profiles__V1development__ExportProfiles
     Request;
 typedef Opentelemetry__Proto__Profiles__V1development__Profile Profile;
 
-static struct unit_maker maker;
-static struct export_unit units[UNITS_MAX];
-static size_t unit_count;
-
-static void make(const struct record *record) {
-    CHECK_INT(units_make(&maker, record, units, &unit_count), ==, SONDE_OK);
-}
-
-static void finish(struct record *record) {
-    for (size_t i = 0; i < unit_count; i++)
-        unit_finish(&units[i]);
-    sonde_profile_destroy(record->profile);
-}
-
-static Request *encode(const struct export_unit *unit) {
+static Request *encode(const struct record *record) {
     struct sonde_buf bytes = {0};
-    CHECK_INT(otlp_protocol.encode(unit, "box", &bytes), ==, SONDE_OK);
+    CHECK_INT(otlp_protocol.encode(record, "box", &bytes), ==, SONDE_OK);
     Request *request = COLLECTOR(export_profiles_service_request__unpack)(
         NULL, bytes.len, (const uint8_t *)bytes.data);
     sonde_buf_finish(&bytes);
@@ -62,10 +48,7 @@ static int64_t sum(const Profile *profile) {
 
 TEST(a_cpu_record_is_one_profile_of_nanoseconds) {
     struct record record = make_cpu_record(2, 3, 1);
-    make(&record);
-    CHECK_INT(unit_count, ==, 1);
-    CHECK_STR(units[0].name, "process_cpu");
-    Request *request = encode(&units[0]);
+    Request *request = encode(&record);
     const Profile *profile = only_profile(request);
     CHECK_INT(profile->n_samples, ==, 4);
     CHECK_INT(sum(profile), ==, 7 * MS);
@@ -76,13 +59,12 @@ TEST(a_cpu_record_is_one_profile_of_nanoseconds) {
     CHECK_STR(request->dictionary->string_table[profile->sample_type->type_strindex], "cpu");
     CHECK_INT(request->dictionary->n_stack_table, ==, 4); /* two threads share one */
     drop(request);
-    finish(&record);
+    sonde_profile_destroy(record.profile);
 }
 
 TEST(entry_0_of_each_table_is_empty) {
     struct record record = make_cpu_record(0, 1, 1);
-    make(&record);
-    Request *request = encode(&units[0]);
+    Request *request = encode(&record);
     CHECK_STR(request->dictionary->string_table[0], "");
     CHECK_INT(request->dictionary->mapping_table[0]->memory_limit, ==, 0);
     CHECK_INT(request->dictionary->location_table[0]->n_lines, ==, 0);
@@ -91,15 +73,14 @@ TEST(entry_0_of_each_table_is_empty) {
     CHECK(request->dictionary->attribute_table[0]->value == NULL);
     CHECK_INT(request->dictionary->stack_table[0]->n_location_indices, ==, 0);
     drop(request);
-    finish(&record);
+    sonde_profile_destroy(record.profile);
 }
 
 TEST(a_span_of_a_sample_is_its_link) {
     static const uint8_t span[] = {0xb7, 0xad, 0x6b, 0x71, 0x69, 0x20, 0x33, 0x31};
     static const int32_t links[] = {1, 1, 2, 0};
     struct record record = make_span_record();
-    make(&record);
-    Request *request = encode(&units[0]);
+    Request *request = encode(&record);
     const Profile *profile = only_profile(request);
     CHECK_INT(request->dictionary->n_link_table, ==, 3);
     CHECK_INT(request->dictionary->link_table[1]->trace_id.len, ==, 16);
@@ -112,66 +93,33 @@ TEST(a_span_of_a_sample_is_its_link) {
         CHECK_INT(profile->samples[i]->n_attribute_indices, ==, 0);
     }
     drop(request);
-    finish(&record);
+    sonde_profile_destroy(record.profile);
 }
 
-TEST(a_record_without_samples_is_not_sent) {
-    struct record record = make_cpu_record(0, 0, 1);
-    make(&record);
-    CHECK_INT(unit_count, ==, 0);
-    finish(&record);
-}
-
-TEST(halves_of_a_unit_have_all_its_samples) {
-    struct record record = make_cpu_record(0, 100, 1);
-    struct export_unit half;
-    int64_t total = 0;
-    make(&record);
-    for (int i = 0; i < 2; i++) {
-        CHECK_INT(unit_halve(&units[0], i, &half), ==, SONDE_OK);
-        Request *request = encode(&half);
-        total += sum(only_profile(request));
-        CHECK_INT(request->dictionary->n_function_table, <, 60); /* only what it refers to */
+TEST(a_heaps_values_are_bytes_and_not_objects) {
+    _Atomic uint32_t room = 100;
+    struct heap_delta delta = {.room = &room};
+    struct record records[2];
+    CHECK_INT(make_heap_records(&delta, 0, 1, records), ==, 1);
+    sonde_profile_destroy(records[0].profile);
+    CHECK_INT(make_heap_records(&delta, 1, 1, records), ==, 2);
+    static const int64_t bytes[] = {1070, 1000}, ms[] = {0, 60000};
+    for (size_t i = 0; i < 2; i++) {
+        Request *request = encode(&records[i]);
+        CHECK_INT(sum(only_profile(request)), ==, bytes[i]);
+        CHECK_INT(only_profile(request)->duration_nano, ==, ms[i] * MS);
         drop(request);
-        unit_finish(&half);
+        sonde_profile_destroy(records[i].profile);
     }
-    CHECK_INT(total, ==, 5051 * MS);
-    finish(&record);
-}
-
-TEST(allocations_are_what_was_added_since_the_last_snapshot_of_the_epoch) {
-    static const struct {
-        int snapshot;
-        uint64_t epoch;
-        size_t units;
-    } steps[] = {{0, 1, 1}, {1, 1, 2}, {1, 1, 1}, {2, 2, 1}, {3, 2, 2}};
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        struct record record = make_heap_record(steps[i].snapshot);
-        record.epoch = steps[i].epoch;
-        make(&record);
-        CHECK_INT(unit_count, ==, steps[i].units);
-        CHECK_INT(sonde_profile_total(units[0].profile, 1), ==, 1070);
-        CHECK_INT(units[0].duration_ns, ==, 0);
-        if (unit_count == 2) {
-            CHECK_INT(sonde_profile_total(units[1].profile, 1), ==, 1000);
-            CHECK_INT(sonde_profile_sample_count(units[1].profile), ==, 1);
-            CHECK_INT(units[1].duration_ns, ==, 60000 * MS);
-            Request *request = encode(&units[1]);
-            CHECK_INT(sum(only_profile(request)), ==, 1000); /* bytes, not objects */
-            drop(request);
-        }
-        finish(&record);
-    }
-    unit_maker_finish(&maker);
+    heap_delta_finish(&delta);
 }
 
 TEST(a_push_has_sorted_labels_and_a_new_uuid_each_time) {
     struct record record = make_cpu_record(0, 1, 1);
     char last[40] = "";
-    make(&record);
     for (int i = 0; i < 2; i++) {
         struct sonde_buf bytes = {0};
-        CHECK_INT(pyroscope_protocol.encode(&units[0], "box", &bytes), ==, SONDE_OK);
+        CHECK_INT(pyroscope_protocol.encode(&record, "box", &bytes), ==, SONDE_OK);
         Push__V1__PushRequest *request =
             push__v1__push_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
         CHECK(request != NULL);
@@ -184,15 +132,14 @@ TEST(a_push_has_sorted_labels_and_a_new_uuid_each_time) {
         push__v1__push_request__free_unpacked(request, NULL);
         sonde_buf_finish(&bytes);
     }
-    finish(&record);
+    sonde_profile_destroy(record.profile);
 }
 
 TEST(pyroscope_gets_spans_but_no_traces_and_threads) {
     struct record record = make_span_record();
     struct sonde_buf bytes = {0};
     struct sonde_profile *pushed;
-    make(&record);
-    CHECK_INT(pyroscope_protocol.encode(&units[0], "box", &bytes), ==, SONDE_OK);
+    CHECK_INT(pyroscope_protocol.encode(&record, "box", &bytes), ==, SONDE_OK);
     Push__V1__PushRequest *request =
         push__v1__push_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
     CHECK(request != NULL);
@@ -208,5 +155,5 @@ TEST(pyroscope_gets_spans_but_no_traces_and_threads) {
     sonde_profile_destroy(pushed);
     push__v1__push_request__free_unpacked(request, NULL);
     sonde_buf_finish(&bytes);
-    finish(&record);
+    sonde_profile_destroy(record.profile);
 }

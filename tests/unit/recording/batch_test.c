@@ -309,84 +309,39 @@ TEST(lengths_are_whole_seconds_within_bounds) {
     }
 }
 
-/* ---- Heaps ---- */
-
-static struct sonde_profile *heap_profile(int64_t alloc_a, int64_t alloc_b, int64_t inuse) {
-    static const struct sonde_value_type types[] = {{"alloc_objects", "count"},
-                                                    {"alloc_space", "bytes"},
-                                                    {"inuse_objects", "count"},
-                                                    {"inuse_space", "bytes"}};
-    struct sonde_profile *profile = sonde_profile_create(types, 4, 0);
-    uint32_t mapping = add_mapping(profile, "/usr/bin/redis", "abcd");
-    const struct {
-        const char *name;
-        int64_t alloc, inuse;
-    } stacks[] = {{"a", alloc_a, inuse}, {"b", alloc_b, 0}};
-    for (size_t i = 0; i < 2; i++) {
-        uint32_t leaf = add_location(profile, mapping, 0x400010 + 16 * i, stacks[i].name, "");
-        int64_t values[] = {1, stacks[i].alloc, 1, stacks[i].inuse};
-        struct sonde_sample sample = {.locations = &leaf, .location_count = 1, .values = values};
+TEST(a_record_becomes_a_window_of_its_event) {
+    static const enum sonde_event_id events[] = {SONDE_MEM_INUSE, SONDE_MEM_ALLOC, SONDE_OFF_CPU};
+    for (size_t i = 0; i < sizeof events / sizeof *events; i++) {
+        const struct sonde_event *event = &sonde_events[events[i]];
+        const struct sonde_value_type types[] = {{"objects", "count"}, event->amount.type};
+        struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+        uint32_t mapping = add_mapping(profile, "/usr/bin/redis", "abcd");
+        uint32_t leaf = add_location(profile, mapping, 0x400010, "a", "");
+        struct sonde_sample sample = {
+            .locations = &leaf, .location_count = 1, .values = (int64_t[]){1, 300}};
         CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
-    }
-    return profile;
-}
-
-static struct store_batch add_heap(struct sonde_profile *profile, uint64_t epoch, int64_t unix_s) {
-    struct record record = record_of(profile);
-    record.event = SONDE_MEM_INUSE;
-    record.clock = "";
-    record.epoch = epoch;
-    record.begin_unix_ns = record.end_unix_ns = unix_s * 1000 * MS;
-    CHECK_INT(batch_add(&batch, &record, 0, NULL), ==, SONDE_OK);
-    return batch_get(&batch);
-}
-
-TEST(a_heap_is_a_state_and_its_allocations_are_differences) {
-    restart();
-    struct sonde_profile *profile = heap_profile(1000, 500, 300);
-    struct store_batch got = add_heap(profile, 1, 60);
-    CHECK_INT(got.window_count, ==, 1); /* there is nothing to compare with */
-    CHECK_STR(got.windows[0].event, "mem-inuse");
-    CHECK_INT(got.windows[0].row_count, ==, 1);
-    CHECK_INT(got.windows[0].value[0], ==, 300);
-    CHECK_INT(got.windows[0].begin_unix_s, ==, 60);
-    clear(profile);
-    profile = heap_profile(1700, 500, 200);
-    got = add_heap(profile, 1, 120);
-    CHECK_INT(got.window_count, ==, 2);
-    CHECK_STR(got.windows[0].event, "mem-alloc");
-    CHECK_INT(got.windows[0].row_count, ==, 1); /* b has allocated nothing */
-    CHECK_INT(got.windows[0].value[0], ==, 700);
-    CHECK_INT(got.windows[0].begin_unix_s, ==, 60);
-    CHECK_INT(got.windows[0].length_s, ==, 60);
-    CHECK_INT(store_check(&got, NULL), ==, SONDE_OK);
-    clear(profile);
-    profile = heap_profile(100, 0, 100); /* profiling was reset */
-    CHECK_INT(add_heap(profile, 2, 180).window_count, ==, 1);
-    clear(profile);
-    profile = heap_profile(90, 5, 100); /* an estimate that shrinks is no allocation */
-    got = add_heap(profile, 2, 240);
-    CHECK_INT(got.window_count, ==, 2);
-    CHECK_INT(got.windows[0].row_count, ==, 1);
-    CHECK_INT(got.windows[0].value[0], ==, 5);
-    clear(profile);
-}
-
-TEST(heaps_of_processes_that_are_gone_make_room) {
-    restart();
-    struct engine_target before = target;
-    for (int i = 0; i < BATCH_HEAPS + 5; i++) {
-        struct sonde_profile *profile = heap_profile(1, 1, 1);
-        snprintf(target.uuid, sizeof target.uuid, "%d", i);
-        add_heap(profile, 1, 1000);
+        restart();
+        struct record record = record_of(profile);
+        record.event = events[i];
+        CHECK_INT(batch_add(&batch, &record, 0, NULL), ==, SONDE_OK);
+        struct store_batch got = batch_get(&batch);
+        CHECK_INT(got.window_count, ==, 1);
+        CHECK_STR(got.windows[0].event, event->name);
+        CHECK_INT(got.windows[0].row_count, ==, 1);
+        CHECK_INT(got.windows[0].value[0], ==, 300);
+        CHECK_INT(store_check(&got, NULL), ==, SONDE_OK);
         clear(profile);
     }
-    CHECK_INT(batch.heap_count, ==, BATCH_HEAPS);
-    struct sonde_profile *profile = heap_profile(1, 1, 1);
-    add_heap(profile, 1, 1000 + BATCH_HEAP_NS / 1000 / MS + 1);
-    CHECK_INT(batch.heap_count, ==, 1);
+}
+
+TEST(a_profile_without_the_events_amount_makes_no_window) {
+    restart();
+    struct sonde_profile *profile = simple_profile("redis.c");
+    struct record record = record_of(profile);
+    record.event = SONDE_MEM_INUSE;
+    CHECK_INT(batch_add(&batch, &record, 0, NULL), ==, SONDE_OK);
+    CHECK_INT(batch_get(&batch).window_count, ==, 0);
     clear(profile);
-    target = before;
 }
 
 /* ---- Through a store ---- */
