@@ -142,8 +142,8 @@ struct engine_cpu_spec {
     uint64_t max_samples;  /* 0 = no limit */
     uint32_t progress_ms;  /* 0 = no progress events */
     bool no_symbols;       /* addresses and mappings only, no names */
-    /* On the monotonic clock: when the client will have given up. The report then waits less
-     * for inlined functions and lines. 0 = no deadline. */
+    /* On the monotonic clock: when the client will have given up. The report then waits less for
+     * inlined functions and lines. 0 = no deadline. */
     uint64_t result_by_ns;
     enum engine_mode mode;
     bool has_timeline; /* the profile gets a timeline (api/profile/timeline.h); without window_ms */

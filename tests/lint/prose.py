@@ -34,7 +34,8 @@ def main():
     sys.path.insert(0, os.path.join(top, "bazel"))
     sys.dont_write_bytecode = True
     import reflow
-    pages = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "*.md"], cwd=top, capture_output=True, text=True,
+    kinds = ["*" + kind for kind in reflow.COLUMNS]
+    pages = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", *kinds], cwd=top, capture_output=True, text=True,
                            check=True).stdout.split()
     mistakes = []
     for page in pages:

@@ -54,8 +54,8 @@ static bool has_room(const struct count_key *key) {
     return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
 }
 
-/* How much of the time the capture counts, in ns. A sample stands for the time since the
- * thread's previous sample. If the clock was running before the capture started, for example at a
+/* How much of the time the capture counts, in ns. A sample stands for the time since the thread's
+ * previous sample. If the clock was running before the capture started, for example at a
  * recording's 19 Hz, the first sample also covers time before the start, which is subtracted. */
 static uint64_t weight_for(const struct cpu_capture *capture, const struct spent_time *time) {
     enum engine_mode mode = capture->spec.mode;
@@ -76,8 +76,8 @@ static uint64_t weight_for(const struct cpu_capture *capture, const struct spent
     return (uint64_t)((double)time->ns * (double)inside_ns / (double)span_ns);
 }
 
-/* Sets `pending` of each capture to the number of samples that the time stands for; false when
- * it is 0 for all. */
+/* Sets `pending` of each capture to the number of samples that the time stands for; false when it
+ * is 0 for all. */
 static bool thin(struct target *target, const struct spent_time *time) {
     uint64_t any = 0;
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
