@@ -59,6 +59,9 @@ RECORDING = ["//service/recording:__subpackages__", "//service/collect:__subpack
 
 RPC = ["//service/rpc:__subpackages__", "//service/export:__subpackages__"] + _PROGRAMS + _TESTS
 
+# The folders of service/rpc that nothing else needs.
+RPC_PARTS = ["//service/rpc:__subpackages__"] + _TESTS
+
 C_CLIENT = ["//clients:__subpackages__", "//gateway:__subpackages__"] + _TESTS
 
 CLIENTS = ["//clients:__subpackages__"] + _TESTS

@@ -11,7 +11,7 @@
 #include "service/programs/name_files.h"
 #include "service/programs/open_store.h"
 #include "service/programs/serve.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/server.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 

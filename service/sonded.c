@@ -23,7 +23,7 @@
 #include "service/programs/registrations.h"
 #include "service/programs/serve.h"
 #include "service/programs/start_sampler.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/server.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 

@@ -85,22 +85,11 @@ struct client_method {
     bool streaming; /* many answers */
     bool sends;     /* many requests: client_call_send */
 };
-extern const struct client_method client_get_info, client_list_targets, client_watch_targets,
-    client_capture_cpu, client_finish_capture, client_stream_cpu, client_start_cpu, client_stop_cpu,
-    client_symbolize, client_symbolize_stream, client_upload_debug_file, client_list_symbol_files,
-    client_evict_symbols, client_get_command_line, client_heap_status, client_heap_activate,
-    client_heap_deactivate, client_heap_reset, client_heap_snapshot, client_list_heap_dumps,
-    client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_capture_allocs,
-    client_start_allocs, client_stop_allocs, client_list_captures, client_get_capture,
-    client_get_capture_timeline, client_diff_captures, client_render_profile, client_get_backtraces,
-    client_check_unwind, client_collect; /* sends requests, which are independent of the answers */
-/* History; Write sends requests. */
-extern const struct client_method client_write, client_query_profile, client_query_tree,
-    client_query_diff, client_query_series, client_query_top, client_query_function,
-    client_list_services, client_list_labels, client_list_label_values, client_get_history_info,
-    client_renew_lease;
-/* Controller. */
-extern const struct client_method client_get_fleet, client_list_hosts, client_set_paused;
+/* client_get_info for GetInfo. */
+#define PROFILER(method, name, ...) extern const struct client_method client_##name;
+#define HISTORY                     PROFILER
+#define CONTROLLER                  PROFILER
+#include "proto/sonde/v1/methods.inc"
 /* All methods, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;

@@ -174,11 +174,11 @@ struct engine_metadata {
     struct engine_drop drops[ENGINE_DROP_CAUSES];
     size_t drop_count;
     uint64_t guest_cpu_ns, target_cpu_ns; /* the latter without the guest's control thread */
-    const char *clock, *clock_note;
+    char clock[24], clock_note[320];      /* of the target and the capture */
     bool target_gone;
     enum engine_mode mode;
-    double frequency_hz;     /* mean rate of the capture so far; max_overhead may have lowered it */
-    const char *budget_note; /* the effect of max_overhead; "" = none */
+    double frequency_hz;   /* mean rate of the capture so far; max_overhead may have lowered it */
+    char budget_note[192]; /* the effect of max_overhead; "" = none */
 };
 
 struct engine_capture;

@@ -4,7 +4,7 @@
 #ifndef SONDE_SERVICE_PROGRAMS_EXPORT_INFO_H
 #define SONDE_SERVICE_PROGRAMS_EXPORT_INFO_H
 
-#include "service/rpc/core/server.h"
+#include "service/rpc/server.h"
 
 rpc_export_info export_info; /* context: the exporter; NULL = there is none. Any thread */
 

@@ -8,7 +8,7 @@
 #define SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
 
 #include "service/engine/engine.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/server.h"
 
 struct local_history;
 

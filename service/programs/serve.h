@@ -7,7 +7,7 @@
 
 #include "api/settings/options.h"
 #include "api/settings/settings_reload.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/server.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sends the bytes of a result from the worker's buffer to the client without a copy. */
-#include "service/rpc/core/chunk.h"
+#include "service/rpc/answer/chunk.h"
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 

@@ -4,7 +4,7 @@
  * "grpc: ADDR" for each address. SIGTERM stops it, SIGUSR1 attaches the target "other" (pid 77) and
  * SIGUSR2 detaches it. "outside" (pid 78, user 4000000000) has no guest. */
 #include "api/settings/options.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/server.h"
 #include "tests/unit/rpc/fake_engine.h"
 
 #include <pthread.h>

@@ -6,7 +6,7 @@
 
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/server.h"
 #include "tests/unit/rpc/fake_engine.h"
 
 #define SETUP_CAPTURES 4 /* the service saves at most this many */

@@ -83,7 +83,7 @@ static void answer(const struct asker *asker, struct sonde_profile *profile,
 static void answer_empty(const struct asker *asker) {
     if (!asker->is_waiting)
         return;
-    struct engine_metadata metadata = {.clock = "", .clock_note = "", .budget_note = ""};
+    struct engine_metadata metadata = {0};
     struct sonde_diag diag = {0};
     struct sonde_profile *profile = alloc_report_empty();
     metadata.start_unix_ns = metadata.end_unix_ns = now_unix_ns();
@@ -117,7 +117,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
                        const struct engine_metadata *metadata) {
     struct poll_window *window = context;
     window->profile = profile;
-    window->metadata = *metadata; /* its texts are static */
+    window->metadata = *metadata;
 }
 
 /* With session_lock held. */

@@ -88,7 +88,6 @@ sonde_err allocs_build(struct allocs_window *window, struct sonde_profile **prof
     }
     metadata->start_unix_ns = window->start_unix_ns;
     metadata->end_unix_ns = window->end_unix_ns;
-    metadata->clock = metadata->clock_note = metadata->budget_note = "";
     metadata->target_gone = window->is_gone;
     metadata->drops[0] = (struct engine_drop){"alloc_table_full", metadata->dropped};
     metadata->drop_count = 1;

@@ -143,9 +143,6 @@ static void perform_report(struct job *base) {
     struct capture_job *job = container_of(base, struct capture_job, job);
     struct cpu_capture *capture = job->capture;
     struct sonde_profile *profile = NULL;
-    job->report.metadata.clock = job->report.clock;
-    job->report.metadata.clock_note = job->report.clock_note;
-    job->report.metadata.budget_note = job->report.budget_note;
     sonde_err err =
         report_build(&job->report, capture->base.engine->symbols, &profile, &capture->report_diag);
     if (err)
@@ -204,15 +201,16 @@ static void describe_tables(const struct report_input *report, char *text, size_
 
 /* How the profile was sampled, and what makes it less than it should be. */
 static void join_notes(const struct cpu_capture *capture, struct report_input *report) {
+    struct engine_metadata *metadata = &report->metadata;
     char tables[224];
     describe_tables(report, tables, sizeof tables);
     const char *const notes[] = {capture->source_note, capture->base.target->info.clock_note,
                                  tables};
     size_t used = 0;
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
-        if (!notes[i][0] || used >= sizeof report->clock_note)
+        if (!notes[i][0] || used >= sizeof metadata->clock_note)
             continue;
-        used += (size_t)snprintf(report->clock_note + used, sizeof report->clock_note - used,
+        used += (size_t)snprintf(metadata->clock_note + used, sizeof metadata->clock_note - used,
                                  "%s%s", used ? "; " : "", notes[i]);
     }
 }
@@ -238,7 +236,7 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->max_samples = capture->spec.max_samples;
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
-    memcpy(report->clock, info->clock, sizeof report->clock);
+    memcpy(report->metadata.clock, info->clock, sizeof report->metadata.clock);
     join_notes(capture, report);
 }
 
@@ -248,7 +246,8 @@ static void take_rate(struct cpu_capture *capture, uint64_t now_ns, struct repor
     uint64_t ran_ns = capture->rate.since_ns - capture->start_ns;
     double mean_hz = ran_ns ? capture->rate.sum / (double)ran_ns : 1e9 / (double)capture->period_ns;
     report->metadata.frequency_hz = mean_hz;
-    budget_describe(capture, mean_hz, report->budget_note, sizeof report->budget_note);
+    budget_describe(capture, mean_hz, report->metadata.budget_note,
+                    sizeof report->metadata.budget_note);
 }
 
 void jobs_report(struct cpu_capture *capture, uint64_t now_ns) {

@@ -65,7 +65,6 @@ struct session {
     struct engine_session_info info;
     struct sonde_profile *result; /* of the last session */
     struct engine_metadata metadata;
-    char clock[24], clock_note[CLOCK_NOTE_BYTES], budget_note[192]; /* the texts of metadata */
     struct session_waiter *waiters;
     engine_on_session *on_started; /* not called yet; NULL = none */
     void *started_context;

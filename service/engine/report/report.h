@@ -16,7 +16,6 @@
 #include "service/engine/report/stacks.h"
 
 #define REPORT_MAX_PARTS 8u
-#define CLOCK_NOTE_BYTES 320u /* of a target and of a capture */
 #define REPORT_MAX_BYTES ((size_t)512 << 20)
 
 /* Counts that refer to one stack table. */
@@ -32,8 +31,8 @@ struct report_input {
     struct time_bins bins;
     bool has_timeline;
     bool no_symbols;
-    struct engine_metadata metadata; /* its texts are the arrays below */
-    char target_name[64], clock[24], clock_note[CLOCK_NOTE_BYTES], budget_note[192]; /* "" = none */
+    struct engine_metadata metadata;
+    char target_name[64];
     pid_t pid;
     uint32_t frequency_hz;
     uint64_t max_samples; /* the capture's limit; 0 = none */

@@ -86,7 +86,7 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
 static void add_cost(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
     sonde_buf_printf(text, "cost: %.3f ms of CPU time in %s", (double)metadata->guest_cpu_ns / 1e6,
-                     sonde_clock_is_outside(input->clock) ? "sonded" : "the target");
+                     sonde_clock_is_outside(input->metadata.clock) ? "sonded" : "the target");
     if (metadata->target_cpu_ns >
         metadata->guest_cpu_ns) /* for an idle target, the share would be meaningless */
         sonde_buf_printf(text, " (%.2f %%)",
@@ -102,19 +102,20 @@ static void add_target(const struct report_input *input, struct sonde_buf *text)
 }
 
 static void add_source(const struct report_input *input, struct sonde_buf *text) {
-    bool is_outside = sonde_clock_is_outside(input->clock);
-    if (input->clock[0])
+    bool is_outside = sonde_clock_is_outside(input->metadata.clock);
+    if (input->metadata.clock[0])
         sonde_buf_printf(text, "sampled: from %s", is_outside ? "outside" : "inside the process");
 }
 
 static void add_clock(const struct report_input *input, struct sonde_buf *text) {
-    if (!sonde_clock_is_best(input->clock))
-        sonde_buf_printf(text, "clock: %s", input->clock[0] ? input->clock : "none");
+    if (!sonde_clock_is_best(input->metadata.clock))
+        sonde_buf_printf(text, "clock: %s",
+                         input->metadata.clock[0] ? input->metadata.clock : "none");
 }
 
 static void add_note(const struct report_input *input, struct sonde_buf *text) {
-    if (input->clock_note[0])
-        sonde_buf_printf(text, "clock note: %s", input->clock_note);
+    if (input->metadata.clock_note[0])
+        sonde_buf_printf(text, "clock note: %s", input->metadata.clock_note);
 }
 
 static void add_rate(const struct report_input *input, struct sonde_buf *text) {
@@ -140,8 +141,8 @@ static void add_mode(const struct report_input *input, struct sonde_buf *text) {
 }
 
 static void add_budget(const struct report_input *input, struct sonde_buf *text) {
-    if (input->budget_note[0])
-        sonde_buf_printf(text, "overhead ceiling: %s", input->budget_note);
+    if (input->metadata.budget_note[0])
+        sonde_buf_printf(text, "overhead ceiling: %s", input->metadata.budget_note);
 }
 
 static void add_time_bins(const struct report_input *input, struct sonde_buf *text) {

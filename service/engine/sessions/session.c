@@ -9,7 +9,6 @@
 #include "service/engine/memory_report/alloc_report.h"
 #include "service/engine/targets/find_target.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,31 +32,17 @@ static void save_result(void *context, struct sonde_profile *profile,
     struct sonde_profile *old = session->result;
     session->result = profile;
     session->metadata = *metadata;
-    memset(session->clock, 0, sizeof session->clock);
-    memcpy(session->clock, metadata->clock, strnlen(metadata->clock, sizeof session->clock - 1));
-    snprintf(session->clock_note, sizeof session->clock_note, "%s", metadata->clock_note);
-    memset(session->budget_note, 0, sizeof session->budget_note);
-    memcpy(session->budget_note, metadata->budget_note,
-           strnlen(metadata->budget_note, sizeof session->budget_note - 1));
     lock_drop(&engine->session_lock);
     sonde_profile_destroy(old);
 }
 
-struct texts {
-    char clock[24], clock_note[CLOCK_NOTE_BYTES], budget_note[192];
-};
-
 /* Copies the last result, or returns an empty profile if there never was one. */
 static sonde_err copy_result(struct session *session, struct sonde_profile **profile,
-                             struct engine_metadata *metadata, struct texts *texts,
-                             struct sonde_diag *diag) {
+                             struct engine_metadata *metadata, struct sonde_diag *diag) {
     struct engine *engine = session->target->engine;
     sonde_err err = SONDE_OK;
     lock_take(&engine->session_lock);
     *metadata = session->metadata;
-    memcpy(texts->clock, session->clock, sizeof texts->clock);
-    memcpy(texts->clock_note, session->clock_note, sizeof texts->clock_note);
-    memcpy(texts->budget_note, session->budget_note, sizeof texts->budget_note);
     if (session->result) {
         err = report_dup(session->result, profile, diag);
     } else {
@@ -65,9 +50,6 @@ static sonde_err copy_result(struct session *session, struct sonde_profile **pro
         metadata->start_unix_ns = metadata->end_unix_ns = now_unix_ns();
     }
     lock_drop(&engine->session_lock);
-    metadata->clock = texts->clock;
-    metadata->clock_note = texts->clock_note;
-    metadata->budget_note = texts->budget_note;
     if (!err && !*profile)
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     return err;
@@ -77,10 +59,9 @@ static void deliver(struct session *session, const struct engine_capture_events 
                     void *context, sonde_err err, const struct sonde_diag *diag) {
     struct sonde_profile *profile = NULL;
     struct engine_metadata metadata;
-    struct texts texts;
     struct sonde_diag own = {0};
     if (err == SONDE_OK) {
-        err = copy_result(session, &profile, &metadata, &texts, &own);
+        err = copy_result(session, &profile, &metadata, &own);
         diag = err ? &own : NULL;
     }
     if (err == SONDE_OK)

@@ -2,10 +2,10 @@
  *
  * CaptureAllocs, StartAllocs, StopAllocs: allocation windows, sent in the same way as CPU
  * captures. */
+#include "service/rpc/base/text.h"
 #include "service/rpc/captures/capture_call.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
 
 #include <stdlib.h>
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * CaptureCpu and StopCpu: progress while the capture runs, then the result, which a worker renders
- * and the loop sends in chunks as fast as the client reads.
+ * and the loop sends in chunks as fast as the client reads. FinishCapture, StartCpu: one answer.
  *
  *     engine thread   on_progress, on_profile, on_end ──post──▶ loop
  *     loop            capture_* below: the newest progress, the result, the end
- *     worker          render ──post──▶ loop: start, chunks, status
+ *     worker          draw ──post──▶ loop: the document (answer/document.h)
  *
  * The capture holds one reference to its call until on_end, and another while a worker renders. */
 #include "service/rpc/captures/capture_call.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/answer/document.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/captures/result.h"
-#include "service/rpc/captures/save_capture.h"
-#include "service/rpc/core/chunk.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
+#include "service/rpc/saved/save_capture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,19 +33,16 @@ struct progress {
 };
 
 struct capture {
-    struct rpc_call *call;
+    struct rpc_document document;
     struct engine_capture *engine_capture; /* NULL for sessions and after the end */
     struct rpc_rendering rendering;
     struct progress *progress; /* the newest one not sent yet */
     struct rpc_result *result;
     struct loop_message end_message;
-    sonde_err end_err, draw_err;
-    struct sonde_diag end_diag, draw_diag;
-    struct rpc_job job;
+    sonde_err end_err;
+    struct sonde_diag end_diag;
     struct save_capture saving;
-    struct sonde_buf drawn; /* written by the worker, then read by the loop */
-    struct rpc_chunks chunks;
-    bool is_drawn, start_was_sent, as_contentions;
+    bool as_contentions;
     char key[MAX_KEY + 1]; /* "" = none */
 };
 
@@ -62,56 +59,22 @@ static void send_progress(struct capture *capture) {
     progress.hottest_share = metadata->hottest_share;
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_PROGRESS;
     event.progress = &progress;
-    rpc_send(capture->call, &event.base);
+    rpc_send(capture->document.call, &event.base);
     sonde_arena_finish(&arena);
     free(capture->progress);
     capture->progress = NULL;
 }
 
-static void send_start(struct capture *capture) {
-    const struct engine_metadata *metadata = &capture->result->metadata;
-    Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
-    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
-    start.media_type = (char *)capture->rendering.info->media_type;
-    start.size_bytes = rpc_chunks_size(&capture->chunks);
-    start.samples = metadata->samples;
-    start.dropped = metadata->dropped;
-    start.truncated = metadata->truncated;
-    start.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
-    start.clock = capture->result->clock;
-    start.clock_note = capture->result->clock_note;
-    start.target_gone = metadata->target_gone;
-    start.frequency_hz = metadata->frequency_hz;
-    start.budget_note = capture->result->budget_note;
-    save_capture_report(&capture->saving, &start);
-    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
-    event.result = &start;
-    capture->start_was_sent = true;
-    rpc_call_note(capture->call, " samples=%llu dropped=%llu bytes=%zu",
-                  (unsigned long long)metadata->samples, (unsigned long long)metadata->dropped,
-                  rpc_chunks_size(&capture->chunks));
-    rpc_send(capture->call, &event.base);
-}
-
 /* Sends the next message unless one is in flight. */
 static void send_next(struct rpc_call *call) {
     struct capture *capture = rpc_call_state(call);
-    if (rpc_call_sending(call) || rpc_call_finished(call))
-        return;
-    if (!capture->is_drawn) {
-        if (capture->progress)
-            send_progress(capture);
-    } else if (capture->draw_err) {
-        rpc_finish(call, capture->draw_err, &capture->draw_diag);
-    } else if (!capture->start_was_sent) {
-        send_start(capture);
-    } else if (rpc_chunks_has_next(&capture->chunks)) {
-        rpc_chunks_send(&capture->chunks, call);
-    } else {
-        rpc_finish(call, SONDE_OK, NULL);
-    }
+    if (capture->document.is_complete)
+        rpc_document_on_sent(call);
+    else if (capture->progress && !rpc_call_sending(call) && !rpc_call_finished(call))
+        send_progress(capture);
 }
+
+/* ---- Drawing ---- */
 
 /* The names that Go's block and mutex profiles have for the number and the time of waits. */
 static sonde_err name_as_contentions(struct sonde_profile *profile) {
@@ -123,42 +86,51 @@ static sonde_err name_as_contentions(struct sonde_profile *profile) {
     return err ? err : sonde_profile_rename_type(profile, 1, "delay");
 }
 
-static void draw(struct rpc_job *job) {
-    struct capture *capture = container_of(job, struct capture, job);
-    capture->drawn.limit = RPC_MAX_RESULT_BYTES;
+static void draw(struct rpc_document *document) {
+    struct capture *capture = container_of(document, struct capture, document);
+    struct rpc_result *result = capture->result;
     if (capture->saving.saved)
-        save_capture_write(&capture->saving, capture->result->profile, &capture->result->metadata);
+        save_capture_write(&capture->saving, result->profile, &result->metadata);
     if (capture->as_contentions)
-        capture->draw_err = name_as_contentions(capture->result->profile);
+        document->err = name_as_contentions(result->profile);
     const struct sonde_draw_options options =
-        rpc_draw_options(capture->result->profile, &capture->rendering.options);
-    if (!capture->draw_err)
-        capture->draw_err = sonde_draw(capture->result->profile, capture->rendering.format,
-                                       &options, &capture->drawn, &capture->draw_diag);
-    sonde_profile_destroy(capture->result->profile);
-    capture->result->profile = NULL;
+        rpc_draw_options(result->profile, &capture->rendering.options);
+    if (!document->err)
+        document->err = sonde_draw(result->profile, capture->rendering.format, &options,
+                                   &document->bytes, &document->diag);
+    sonde_profile_destroy(result->profile);
+    result->profile = NULL;
 }
 
-static void on_drawn(struct rpc_job *job) {
-    struct capture *capture = container_of(job, struct capture, job);
-    capture->is_drawn = true;
-    rpc_chunks_take(&capture->chunks, &capture->drawn);
-    save_capture_add(&capture->saving, capture->call);
-    send_next(capture->call);
-    rpc_call_drop(capture->call);
+static void on_drawn(struct rpc_document *document) {
+    struct capture *capture = container_of(document, struct capture, document);
+    save_capture_add(&capture->saving, document->call);
 }
 
-static void start_drawing(struct capture *capture) {
-    capture->job.call = capture->call;
-    capture->job.run = draw;
-    capture->job.on_done = on_drawn;
-    rpc_call_take(capture->call);
-    rpc_job_start(&capture->job);
+static void describe(struct rpc_document *document, Sonde__V1__ResultStart *start) {
+    const struct capture *capture = container_of(document, struct capture, document);
+    struct engine_metadata *metadata = &capture->result->metadata;
+    int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
+    start->media_type = (char *)capture->rendering.info->media_type;
+    start->samples = metadata->samples;
+    start->dropped = metadata->dropped;
+    start->truncated = metadata->truncated;
+    start->duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
+    start->clock = metadata->clock;
+    start->clock_note = metadata->clock_note;
+    start->target_gone = metadata->target_gone;
+    start->frequency_hz = metadata->frequency_hz;
+    start->budget_note = metadata->budget_note;
+    save_capture_report(&capture->saving, start);
+    rpc_call_note(document->call, " samples=%llu dropped=%llu",
+                  (unsigned long long)metadata->samples, (unsigned long long)metadata->dropped);
 }
+
+/* ---- Events of the engine ---- */
 
 static void capture_ended(struct loop_message *message) {
     struct capture *capture = container_of(message, struct capture, end_message);
-    struct rpc_call *call = capture->call;
+    struct rpc_call *call = capture->document.call;
     if (capture->engine_capture)
         engine_capture_release(capture->engine_capture);
     capture->engine_capture = NULL;
@@ -167,7 +139,7 @@ static void capture_ended(struct loop_message *message) {
     else if (!capture->result)
         rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
     else if (!rpc_call_finished(call))
-        start_drawing(capture);
+        rpc_document_start(&capture->document);
     rpc_call_drop(call);
 }
 
@@ -177,7 +149,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     if (diag)
         capture->end_diag = *diag;
     capture->end_message.run = capture_ended;
-    loop_post(rpc_call_server(capture->call)->loop, &capture->end_message);
+    loop_post(rpc_call_server(capture->document.call)->loop, &capture->end_message);
 }
 
 static void capture_has_result(struct loop_message *message) {
@@ -194,7 +166,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
     if (!result)
         return; /* on_end then finds no result */
     result->message.run = capture_has_result;
-    loop_post(rpc_call_server(capture->call)->loop, &result->message);
+    loop_post(rpc_call_server(capture->document.call)->loop, &result->message);
 }
 
 static void capture_progressed(struct loop_message *message) {
@@ -202,7 +174,7 @@ static void capture_progressed(struct loop_message *message) {
     struct capture *capture = progress->capture;
     free(capture->progress);
     capture->progress = progress;
-    send_next(capture->call);
+    send_next(capture->document.call);
 }
 
 static void on_progress(void *context, const struct engine_progress *metadata) {
@@ -215,7 +187,7 @@ static void on_progress(void *context, const struct engine_progress *metadata) {
     rpc_text_copy(progress->hottest, sizeof progress->hottest,
                   metadata->hottest ? metadata->hottest : "");
     progress->message.run = capture_progressed;
-    loop_post(rpc_call_server(capture->call)->loop, &progress->message);
+    loop_post(rpc_call_server(capture->document.call)->loop, &progress->message);
 }
 
 static void on_gone(struct rpc_call *call) {
@@ -228,8 +200,7 @@ static void release(struct rpc_call *call) {
     struct capture *capture = rpc_call_state(call);
     rpc_result_destroy(capture->result);
     save_capture_finish(&capture->saving);
-    sonde_buf_finish(&capture->drawn);
-    rpc_chunks_finish(&capture->chunks);
+    rpc_document_finish(&capture->document);
     free(capture->progress);
     free(capture);
 }
@@ -241,10 +212,11 @@ const struct engine_capture_events rpc_capture_events = {
 sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *rendering,
                             const struct rpc_capture_saving *saved, struct capture **created,
                             struct sonde_diag *diag) {
+    static const struct rpc_document_events events = {draw, on_drawn, describe};
     struct capture *capture = *created = calloc(1, sizeof *capture);
     if (!capture)
         return SONDE_OUT_OF_MEMORY;
-    capture->call = call;
+    rpc_document_init(&capture->document, call, &events);
     capture->rendering = *rendering;
     rpc_call_set(call, &call_events, capture);
     rpc_call_take(call); /* dropped in on_end */
@@ -320,6 +292,27 @@ void rpc_finish_capture(struct rpc_call *call, const ProtobufCMessage *message) 
     else
         rpc_finish(call, sonde_fail(&diag, SONDE_NOT_FOUND, "no capture with this key is running"),
                    &diag);
+}
+
+void rpc_start_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__StartCpuRequest *request = (const void *)message;
+    Sonde__V1__CpuSession session = SONDE__V1__CPU_SESSION__INIT;
+    struct engine_session_info info = {0};
+    struct engine_cpu_spec spec;
+    struct sonde_diag diag = {0};
+    uint32_t lease_ms = 0;
+    sonde_err err = rpc_session_spec(request, rpc_call_owner(call), &spec, &lease_ms, &diag);
+    if (!err)
+        err = engine_session_start(rpc_call_server(call)->engine, &spec, lease_ms,
+                                   rpc_text(rpc_call_arena(call), request->owner), &info, &diag);
+    if (err) {
+        rpc_finish(call, err, &diag);
+        return;
+    }
+    session.start_unix_ns = info.start_unix_ns;
+    session.lease_until_unix_ns = info.lease_until_unix_ns;
+    session.owner = (char *)rpc_text(rpc_call_arena(call), info.owner);
+    rpc_reply(call, &session.base);
 }
 
 void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {

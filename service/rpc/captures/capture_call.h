@@ -5,8 +5,8 @@
 #ifndef SONDE_SERVICE_RPC_CAPTURES_CAPTURE_CALL_H
 #define SONDE_SERVICE_RPC_CAPTURES_CAPTURE_CALL_H
 
-#include "service/rpc/captures/save_capture.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
+#include "service/rpc/saved/save_capture.h"
 
 struct capture;
 

@@ -2,10 +2,10 @@
  *
  * RenderProfile: a worker reads and draws a file that the caller brought. The file stays in the
  * request, which lives as long as the call. */
-#include "service/rpc/core/chunk.h"
+#include "service/rpc/answer/document.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include "api/draw/diff.h"
 #include "api/profile/diff/diff.h"
@@ -19,16 +19,11 @@
 #define MAX_UNPACKED (128u << 20)                   /* and of the profile in memory */
 
 struct drawing {
+    struct rpc_document document;
     const Sonde__V1__RenderProfileRequest *request;
     struct rpc_rendering rendering;
-    struct rpc_job job;
-    struct sonde_buf drawn; /* written by the worker, then read by the loop, like the next two */
-    uint64_t samples;
+    uint64_t samples; /* written by the worker, then read by the loop, like the next */
     uint32_t duration_ms;
-    struct rpc_chunks chunks;
-    sonde_err err;
-    struct sonde_diag diag;
-    bool is_drawn, start_was_sent;
 };
 
 /* ---- Worker ---- */
@@ -86,13 +81,13 @@ static sonde_err draw_difference(struct drawing *drawing, const struct sonde_pro
                                          .growth_only = drawing->request->growth_only,
                                          .normalise = drawing->request->normalize};
     return sonde_draw_difference(&diff, drawing->rendering.format, &drawing->rendering.options,
-                                 &drawing->drawn, diag);
+                                 &drawing->document.bytes, diag);
 }
 
 static sonde_err draw_one(struct drawing *drawing, const struct sonde_profile *profile,
                           struct sonde_diag *diag) {
     struct sonde_draw_options options = rpc_draw_options(profile, &drawing->rendering.options);
-    return sonde_draw(profile, drawing->rendering.format, &options, &drawing->drawn, diag);
+    return sonde_draw(profile, drawing->rendering.format, &options, &drawing->document.bytes, diag);
 }
 
 static sonde_err draw_profile(struct drawing *drawing, const struct sonde_profile *profile,
@@ -112,61 +107,30 @@ static sonde_err draw_profile(struct drawing *drawing, const struct sonde_profil
     return err;
 }
 
-static void draw(struct rpc_job *job) {
-    struct drawing *drawing = container_of(job, struct drawing, job);
+static void draw(struct rpc_document *document) {
+    struct drawing *drawing = container_of(document, struct drawing, document);
     struct sonde_profile *profile;
-    drawing->drawn.limit = RPC_MAX_RESULT_BYTES;
-    drawing->err = read_file(drawing, &profile, &drawing->diag);
-    if (!drawing->err)
-        drawing->err = trim(drawing->request->rendering, &profile, &drawing->diag);
-    if (!drawing->err)
-        drawing->err = draw_profile(drawing, profile, &drawing->diag);
+    document->err = read_file(drawing, &profile, &document->diag);
+    if (!document->err)
+        document->err = trim(drawing->request->rendering, &profile, &document->diag);
+    if (!document->err)
+        document->err = draw_profile(drawing, profile, &document->diag);
     sonde_profile_destroy(profile);
 }
 
 /* ---- Loop ---- */
 
-static void send_start(struct drawing *drawing, struct rpc_call *call) {
-    Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
-    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    start.media_type = (char *)drawing->rendering.info->media_type;
-    start.size_bytes = rpc_chunks_size(&drawing->chunks);
-    start.samples = drawing->samples;
-    start.duration_ms = drawing->duration_ms;
-    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
-    event.result = &start;
-    drawing->start_was_sent = true;
-    rpc_call_note(call, " stacks=%llu bytes=%zu", (unsigned long long)start.samples,
-                  rpc_chunks_size(&drawing->chunks));
-    rpc_send(call, &event.base);
-}
-
-static void send_next(struct rpc_call *call) {
-    struct drawing *drawing = rpc_call_state(call);
-    if (rpc_call_sending(call) || rpc_call_finished(call) || !drawing->is_drawn)
-        return;
-    if (drawing->err)
-        rpc_finish(call, drawing->err, &drawing->diag);
-    else if (!drawing->start_was_sent)
-        send_start(drawing, call);
-    else if (rpc_chunks_has_next(&drawing->chunks))
-        rpc_chunks_send(&drawing->chunks, call);
-    else
-        rpc_finish(call, SONDE_OK, NULL);
-}
-
-static void on_drawn(struct rpc_job *job) {
-    struct drawing *drawing = container_of(job, struct drawing, job);
-    drawing->is_drawn = true;
-    rpc_chunks_take(&drawing->chunks, &drawing->drawn);
-    send_next(job->call);
-    rpc_call_drop(job->call);
+static void describe(struct rpc_document *document, Sonde__V1__ResultStart *start) {
+    const struct drawing *drawing = container_of(document, struct drawing, document);
+    start->media_type = (char *)drawing->rendering.info->media_type;
+    start->samples = drawing->samples;
+    start->duration_ms = drawing->duration_ms;
+    rpc_call_note(document->call, " stacks=%llu", (unsigned long long)start->samples);
 }
 
 static void release(struct rpc_call *call) {
     struct drawing *drawing = rpc_call_state(call);
-    sonde_buf_finish(&drawing->drawn);
-    rpc_chunks_finish(&drawing->chunks);
+    rpc_document_finish(&drawing->document);
     free(drawing);
 }
 
@@ -184,7 +148,8 @@ static sonde_err check_request(const Sonde__V1__RenderProfileRequest *request,
 }
 
 void rpc_render_profile(struct rpc_call *call, const ProtobufCMessage *message) {
-    static const struct rpc_call_events events = {send_next, NULL, NULL, release};
+    static const struct rpc_call_events events = {rpc_document_on_sent, NULL, NULL, release};
+    static const struct rpc_document_events document_events = {.draw = draw, .describe = describe};
     const Sonde__V1__RenderProfileRequest *request = (const void *)message;
     struct sonde_diag diag = {0};
     struct rpc_rendering rendering;
@@ -196,8 +161,7 @@ void rpc_render_profile(struct rpc_call *call, const ProtobufCMessage *message) 
     }
     drawing->request = request;
     drawing->rendering = rendering;
-    drawing->job = (struct rpc_job){.call = call, .run = draw, .on_done = on_drawn};
+    rpc_document_init(&drawing->document, call, &document_events);
     rpc_call_set(call, &events, drawing);
-    rpc_call_take(call); /* dropped in on_drawn */
-    rpc_job_start(&drawing->job);
+    rpc_document_start(&drawing->document);
 }

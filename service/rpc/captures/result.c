@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/captures/result.h"
 
-#include "service/rpc/core/text.h"
+#include "service/rpc/base/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +16,8 @@ struct rpc_result *rpc_result_create(void *owner, struct sonde_profile *profile,
     result->owner = owner;
     result->profile = profile;
     result->metadata = *metadata;
-    snprintf(result->clock, sizeof result->clock, "%s", metadata->clock ? metadata->clock : "");
-    rpc_text_copy(result->clock_note, sizeof result->clock_note,
-                  metadata->clock_note ? metadata->clock_note : "");
-    snprintf(result->budget_note, sizeof result->budget_note, "%s",
-             metadata->budget_note ? metadata->budget_note : "");
-    result->metadata.clock = result->clock;
-    result->metadata.clock_note = result->clock_note;
-    result->metadata.budget_note = result->budget_note;
+    rpc_text_copy(result->metadata.clock_note, sizeof result->metadata.clock_note,
+                  metadata->clock_note);
     return result;
 }
 

@@ -11,8 +11,7 @@ struct rpc_result {
     struct rpc_result *next;
     void *owner;
     struct sonde_profile *profile;
-    struct engine_metadata metadata; /* its texts point at the arrays below */
-    char clock[32], clock_note[256], budget_note[192];
+    struct engine_metadata metadata;
     uint32_t merged; /* number of windows merged into this one */
 };
 

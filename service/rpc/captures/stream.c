@@ -8,12 +8,12 @@
  * therefore holds at most the parts of one window, one merged window (bounded; what does not fit is
  * counted) and, if the worker is late, MAX_WAITING windows. Further windows are dropped and
  * counted. */
+#include "service/rpc/base/text.h"
 #include "service/rpc/captures/result.h"
 #include "service/rpc/captures/window.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 

@@ -7,8 +7,8 @@
 #include "service/rpc/captures/window.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/core/text.h"
-#include "service/rpc/methods/target_message.h"
+#include "service/rpc/base/text.h"
+#include "service/rpc/targets/target_message.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -328,7 +328,7 @@ static void fill_part(const struct builder *builder, Sonde__V1__CpuWindow *messa
     message->start_unix_ns = metadata->start_unix_ns;
     message->end_unix_ns = metadata->end_unix_ns;
     message->period_ns = metadata->period_ns;
-    message->clock = (char *)builder->window->clock;
+    message->clock = (char *)builder->window->metadata.clock;
     message->strings = (char **)builder->strings.items;
     message->n_strings = builder->strings.count;
     message->frames = (Sonde__V1__StreamFrame **)builder->frames.items;

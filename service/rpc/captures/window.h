@@ -5,7 +5,7 @@
 #ifndef SONDE_SERVICE_RPC_CAPTURES_WINDOW_H
 #define SONDE_SERVICE_RPC_CAPTURES_WINDOW_H
 
-#include "service/rpc/captures/dictionary.h"
+#include "service/rpc/base/dictionary.h"
 #include "service/rpc/captures/result.h"
 
 #define WINDOW_DICTIONARY_BYTES (64u << 20) /* all three tables */

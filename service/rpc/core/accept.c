@@ -72,7 +72,7 @@ static bool is_served(const struct rpc_server *server, const struct rpc_method *
 }
 
 sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag) {
-    server->request_count = rpc_method_count + 1;
+    server->request_count = server->method_count + 1;
     server->requests = calloc(server->request_count, sizeof *server->requests);
     if (!server->requests)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the method table");
@@ -80,7 +80,7 @@ sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag
         struct rpc_request *request = &server->requests[i];
         request->tag.run = on_arrival;
         request->server = server;
-        request->method = i < rpc_method_count ? &rpc_methods[i] : NULL;
+        request->method = i < server->method_count ? &server->methods[i] : NULL;
         grpc_call_details_init(&request->details);
         if (!request->method || !is_served(server, request->method))
             continue;

@@ -10,7 +10,7 @@
  * takes rights away, so whoever is allowed to call may send it. A sonded that serves the guests of
  * one user shows them to whom the gateway admits, but samples only the caller's own processes from
  * outside. */
-#include "service/rpc/core/certificate.h"
+#include "service/rpc/base/certificate.h"
 #include "service/rpc/core/peer.h"
 #include "service/rpc/core/server_state.h"
 

@@ -2,7 +2,7 @@
 #include "service/rpc/core/audit.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/core/certificate.h"
+#include "service/rpc/base/certificate.h"
 #include "service/rpc/core/peer.h"
 #include "service/rpc/core/server_state.h"
 

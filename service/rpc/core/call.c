@@ -10,8 +10,8 @@
  */
 #include "api/text/utf8.h"
 #include "bazel/shims/grpc_core/tsan.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/call_state.h"
-#include "service/rpc/core/text.h"
 
 #include <grpc/byte_buffer.h>
 #include <grpc/support/alloc.h>

@@ -15,7 +15,7 @@
 
 #include "api/bytes.h"
 #include "service/engine/engine.h"
-#include "service/rpc/core/loop.h"
+#include "service/rpc/base/loop.h"
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -128,8 +128,8 @@ void rpc_finish(struct rpc_call *call, sonde_err err, const struct sonde_diag *d
 /* The message, packed into a new slice. Any thread. */
 grpc_slice rpc_pack(const ProtobufCMessage *message);
 
-/* A call's work on a worker: `run` runs there, then `on_done` on the loop. The caller takes a
- * reference to the call before and drops it in or after on_done. */
+/* A call's work on one of the engine's workers: `run` runs there, then `on_done` on the loop. The
+ * caller takes a reference to the call before and drops it in or after on_done. */
 struct rpc_job {
     struct rpc_call *call;
     void (*run)(struct rpc_job *job);
@@ -138,5 +138,7 @@ struct rpc_job {
     struct loop_message done;
 };
 void rpc_job_start(struct rpc_job *job);
+/* The same on other workers: the caller submits this work. */
+struct engine_work *rpc_job_work(struct rpc_job *job);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "api/error.h"
 #include "api/os/tls_files.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/core/server_options.h"
 
 #include <grpc/grpc_security.h>
 #include <stdatomic.h>

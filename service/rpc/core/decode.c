@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/rpc/message.h"
-#include "service/rpc/core/nesting.h"
+#include "service/rpc/base/nesting.h"
 #include "service/rpc/core/server_state.h"
 
 #include <grpc/slice.h>

@@ -14,9 +14,13 @@ static void run(struct engine_work *work) {
     loop_post(loop, &job->done);
 }
 
+struct engine_work *rpc_job_work(struct rpc_job *job) {
+    job->work.run = run;
+    return &job->work;
+}
+
 /* If the workers' queues are full, the loop does the work itself: slower, but nothing is lost. */
 void rpc_job_start(struct rpc_job *job) {
-    job->work.run = run;
-    if (!engine_submit(rpc_call_server(job->call)->engine, &job->work))
+    if (!engine_submit(rpc_call_server(job->call)->engine, rpc_job_work(job)))
         run(&job->work);
 }

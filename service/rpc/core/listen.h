@@ -10,7 +10,7 @@
 
 #include "api/error.h"
 #include "service/rpc/core/credentials.h"
-#include "service/rpc/core/server.h"
+#include "service/rpc/core/server_options.h"
 
 #include <grpc/grpc.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Internal to service/rpc: the server, its calls and the method table. */
+ * Internal to service/rpc: the server and its calls. */
 #ifndef SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 #define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 
@@ -9,8 +9,7 @@
 #include "service/rpc/core/audit.h"
 #include "service/rpc/core/call.h"
 #include "service/rpc/core/listen.h"
-#include "service/rpc/core/server.h"
-#include "service/rpc/methods/user_names.h"
+#include "service/rpc/core/server_options.h"
 
 #include <pthread.h>
 
@@ -36,6 +35,8 @@ struct rpc_server {
     struct collect *collect;          /* NULL = Collect is refused */
     struct function_times *functions; /* NULL = none are listed */
     struct rpc_listeners listeners;
+    const struct rpc_method *methods;
+    size_t method_count;
     struct rpc_request *requests; /* one per method, and one for unknown methods */
     size_t request_count;
     struct rpc_call *calls;
@@ -52,7 +53,7 @@ struct rpc_server {
     struct loop_tag down_tag;
     struct loop_timer grace_timer;
     int64_t start_unix_ns;
-    struct user_names user_names;
+    struct user_names *user_names; /* targets/user_names.h */
     void (*log)(void *context, const char *line);
     void *log_context;
     const atomic_bool *log_switch;
@@ -69,13 +70,6 @@ struct rpc_arrival {
     grpc_metadata_array metadata;
     uint64_t deadline_ns; /* on the monotonic clock; 0 = none */
 };
-
-/* method_table.c */
-extern const struct rpc_method rpc_methods[];
-extern const size_t rpc_method_count;
-const char *rpc_service_name(size_t index); /* of all services; NULL past the last */
-/* Whether this server can answer calls of that service. */
-bool rpc_serves(const struct rpc_server *server, const char *service);
 
 /* accept.c */
 SONDE_MUST_USE sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag);
@@ -132,7 +126,19 @@ SONDE_MUST_USE sonde_err rpc_decode_bytes(const uint8_t *bytes, size_t len,
                                           struct sonde_arena *arena, ProtobufCMessage **message,
                                           struct sonde_diag *diag);
 
-/* server.c: a call was freed. */
+/* serve.c: binds the addresses of the options and starts the server's thread. After an error, close
+ * and finish the server all the same. */
+SONDE_MUST_USE sonde_err rpc_serve(struct rpc_server *server,
+                                   const struct rpc_server_options *options,
+                                   struct sonde_diag *diag);
+/* Refuses new calls, and returns when the last call has ended, which is soon after grace_ms at the
+ * latest. */
+void rpc_serve_stop(struct rpc_server *server, unsigned grace_ms);
+/* Stops without grace, and closes the addresses. */
+void rpc_serve_close(struct rpc_server *server);
+/* Frees the rest, when nothing posts to the loop any more. */
+void rpc_serve_finish(struct rpc_server *server);
+/* A call was freed. */
 void rpc_server_call_gone(struct rpc_server *server);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/heap/ended_dumps.h"
 
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>

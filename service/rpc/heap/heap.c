@@ -4,11 +4,11 @@
  * loop, which builds the answer. */
 #include "service/engine/heap/heap.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/heap/ended_dumps.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "service/rpc/heap/heap_options.h"
 
 #include "api/draw/diff.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdio.h>
 #include <string.h>

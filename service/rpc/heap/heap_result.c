@@ -6,16 +6,15 @@
  *     [base ──▶ wait delta_ms ──▶] dump or snapshot ──▶ render ──▶ start, chunks, status
  *
  * A difference fetches its base first. One reference keeps the call alive from the start until the
- * rendering is done. */
+ * document takes another, or until the work is over. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/engine/heap/heap.h"
-#include "service/rpc/core/chunk.h"
+#include "service/rpc/answer/document.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/spool.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/heap/heap_options.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,95 +22,44 @@
 #define MAX_DELTAS 64 /* each holds a profile while it waits */
 
 struct delivery {
-    struct rpc_call *call;
+    struct rpc_document document;
     struct heap_options options;
     struct engine_selector target;
     char uuid[33]; /* of the target, if it is asked twice */
     struct loop_message message;
     struct loop_timer timer;
     struct engine_heap_result base, result;
-    bool wants_base, is_delta, is_drawn, start_was_sent;
-    sonde_err err;
-    struct sonde_diag diag;
-    struct rpc_job job;
-    struct sonde_buf drawn; /* written by the worker, then read by the loop */
-    struct rpc_chunks chunks;
-    struct rpc_spool spool; /* used instead for large results */
-    uint64_t samples;
+    bool wants_base, is_delta;
+    uint64_t samples; /* written by the worker, then read by the loop */
 };
-
-static uint64_t size_of(const struct delivery *delivery) {
-    return delivery->spool.len ? delivery->spool.len : rpc_chunks_size(&delivery->chunks);
-}
-
-static void send_start(struct delivery *delivery) {
-    Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
-    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    start.media_type = (char *)delivery->options.info->media_type;
-    start.size_bytes = size_of(delivery);
-    start.samples = delivery->samples;
-    start.duration_ms = delivery->options.delta_ms;
-    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
-    event.result = &start;
-    delivery->start_was_sent = true;
-    rpc_call_note(delivery->call, " bytes=%llu", (unsigned long long)start.size_bytes);
-    rpc_send(delivery->call, &event.base);
-}
-
-static void send_from_spool(struct delivery *delivery) {
-    sonde_err err = rpc_spool_send(&delivery->spool, delivery->call, &delivery->diag);
-    if (err)
-        rpc_finish(delivery->call, err, &delivery->diag);
-}
-
-static void send_next(struct rpc_call *call) {
-    struct delivery *delivery = rpc_call_state(call);
-    if (rpc_call_sending(call) || rpc_call_finished(call) || !delivery->is_drawn)
-        return;
-    if (!delivery->start_was_sent)
-        send_start(delivery);
-    else if (rpc_chunks_has_next(&delivery->chunks))
-        rpc_chunks_send(&delivery->chunks, call);
-    else if (rpc_spool_has_next(&delivery->spool))
-        send_from_spool(delivery);
-    else
-        rpc_finish(call, SONDE_OK, NULL);
-}
 
 /* The work is over, with or without success. */
 static void end_work(struct delivery *delivery) {
-    if (delivery->err) {
-        rpc_finish(delivery->call, delivery->err, &delivery->diag);
-    } else {
-        delivery->is_drawn = true;
-        rpc_chunks_take(&delivery->chunks, &delivery->drawn);
-        send_next(delivery->call);
-    }
-    rpc_call_drop(delivery->call);
+    struct rpc_call *call = delivery->document.call;
+    rpc_document_complete(&delivery->document);
+    rpc_call_drop(call);
 }
 
 /* ---- Drawing ---- */
 
-static void draw(struct rpc_job *job) {
-    struct delivery *delivery = container_of(job, struct delivery, job);
-    delivery->drawn.limit = RPC_MAX_RESULT_BYTES;
-    sonde_err err = heap_options_draw(&delivery->options, delivery->base.profile,
-                                      delivery->result.profile, &delivery->spool.sink,
-                                      &delivery->drawn, &delivery->samples, &delivery->diag);
+static void draw(struct rpc_document *document) {
+    struct delivery *delivery = container_of(document, struct delivery, document);
+    document->err = heap_options_draw(&delivery->options, delivery->base.profile,
+                                      delivery->result.profile, &document->spool.sink,
+                                      &document->bytes, &delivery->samples, &document->diag);
     delivery->base.profile = delivery->result.profile = NULL;
-    sonde_err spooled = rpc_spool_end(&delivery->spool, &delivery->drawn, &delivery->diag);
-    delivery->err = spooled ? spooled : err;
 }
 
-static void on_drawn(struct rpc_job *job) {
-    end_work(container_of(job, struct delivery, job));
+static void describe(struct rpc_document *document, Sonde__V1__ResultStart *start) {
+    const struct delivery *delivery = container_of(document, struct delivery, document);
+    start->media_type = (char *)delivery->options.info->media_type;
+    start->samples = delivery->samples;
+    start->duration_ms = delivery->options.delta_ms;
 }
 
 static void start_drawing(struct delivery *delivery) {
-    delivery->job.call = delivery->call;
-    delivery->job.run = draw;
-    delivery->job.on_done = on_drawn;
-    rpc_job_start(&delivery->job);
+    rpc_document_start(&delivery->document);
+    rpc_call_drop(delivery->document.call);
 }
 
 /* ---- One dump after the other ---- */
@@ -119,14 +67,14 @@ static void start_drawing(struct delivery *delivery) {
 static void on_result(void *context, sonde_err err, const struct sonde_diag *diag,
                       struct engine_heap_result *result) {
     struct delivery *delivery = context;
-    delivery->err = err;
+    delivery->document.err = err;
     if (diag)
-        delivery->diag = *diag;
+        delivery->document.diag = *diag;
     if (result && delivery->wants_base)
         delivery->base = *result;
     else if (result)
         delivery->result = *result;
-    loop_post(rpc_call_server(delivery->call)->loop, &delivery->message);
+    loop_post(rpc_call_server(delivery->document.call)->loop, &delivery->message);
 }
 
 static sonde_err ask(struct delivery *delivery) {
@@ -140,8 +88,8 @@ static sonde_err ask(struct delivery *delivery) {
         .older_than_ms = options->older_than_ms,
         .ended = options->ended,
     };
-    struct engine *engine = rpc_call_server(delivery->call)->engine;
-    return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);
+    struct engine *engine = rpc_call_server(delivery->document.call)->engine;
+    return engine_heap_get(engine, &query, on_result, delivery, &delivery->document.diag);
 }
 
 /* A worker may answer, and write to the delivery, before this function has returned. */
@@ -149,10 +97,10 @@ static void ask_again(struct delivery *delivery) {
     sonde_err err = ask(delivery);
     if (!err)
         return;
-    delivery->err = err;
+    delivery->document.err = err;
     if (err == SONDE_TARGET_NOT_FOUND)
-        delivery->err = sonde_fail(&delivery->diag, SONDE_TARGET_GONE,
-                                   "the process ended before the end of the comparison");
+        delivery->document.err = sonde_fail(&delivery->document.diag, SONDE_TARGET_GONE,
+                                            "the process ended before the end of the comparison");
     end_work(delivery);
 }
 
@@ -163,7 +111,7 @@ static void on_time(struct loop_timer *timer) {
 static void has_base(struct delivery *delivery) {
     delivery->wants_base = false;
     if (delivery->options.delta_ms)
-        loop_timer_set(rpc_call_server(delivery->call)->loop, &delivery->timer,
+        loop_timer_set(rpc_call_server(delivery->document.call)->loop, &delivery->timer,
                        delivery->options.delta_ms);
     else
         ask_again(delivery);
@@ -171,15 +119,16 @@ static void has_base(struct delivery *delivery) {
 
 static void has_all(struct delivery *delivery) {
     if (!delivery->result.profile) {
-        delivery->drawn = delivery->result.text;
+        delivery->document.bytes = delivery->result.text;
         delivery->result.text = (struct sonde_buf){0};
         end_work(delivery);
         return;
     }
     if (heap_options_compares(&delivery->options))
-        delivery->err = heap_options_check_epochs(&delivery->options, delivery->base.epoch,
-                                                  delivery->result.epoch, &delivery->diag);
-    if (delivery->err)
+        delivery->document.err =
+            heap_options_check_epochs(&delivery->options, delivery->base.epoch,
+                                      delivery->result.epoch, &delivery->document.diag);
+    if (delivery->document.err)
         end_work(delivery);
     else
         start_drawing(delivery);
@@ -187,7 +136,7 @@ static void has_all(struct delivery *delivery) {
 
 static void has_result(struct loop_message *message) {
     struct delivery *delivery = container_of(message, struct delivery, message);
-    if (delivery->err || rpc_call_finished(delivery->call))
+    if (delivery->document.err || rpc_call_finished(delivery->document.call))
         end_work(delivery);
     else if (delivery->wants_base)
         has_base(delivery);
@@ -202,7 +151,7 @@ static void stop_waiting(struct rpc_call *call, sonde_err err) {
     if (!delivery->timer.is_set)
         return;
     loop_timer_clear(rpc_call_server(call)->loop, &delivery->timer);
-    delivery->err = err;
+    delivery->document.err = err;
     end_work(delivery);
 }
 
@@ -221,9 +170,7 @@ static void release(struct rpc_call *call) {
     sonde_profile_destroy(delivery->base.profile);
     sonde_profile_destroy(delivery->result.profile);
     sonde_buf_finish(&delivery->result.text);
-    sonde_buf_finish(&delivery->drawn);
-    rpc_chunks_finish(&delivery->chunks);
-    rpc_spool_finish(&delivery->spool);
+    rpc_document_finish(&delivery->document);
     free(delivery);
 }
 
@@ -231,7 +178,7 @@ static void release(struct rpc_call *call) {
 
 /* Both requests must reach the same process, even if another one has its name by then. */
 static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) {
-    struct rpc_server *server = rpc_call_server(delivery->call);
+    struct rpc_server *server = rpc_call_server(delivery->document.call);
     struct engine_target found;
     if (!heap_options_compares(&delivery->options))
         return SONDE_OK;
@@ -258,19 +205,19 @@ static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) 
 
 static void get(struct rpc_call *call, const struct heap_options *options,
                 const struct engine_selector *target) {
-    static const struct rpc_call_events events = {send_next, on_gone, on_stop, release};
+    static const struct rpc_call_events events = {rpc_document_on_sent, on_gone, on_stop, release};
+    static const struct rpc_document_events document_events = {.draw = draw, .describe = describe};
     struct sonde_diag diag = {0};
     struct delivery *delivery = calloc(1, sizeof *delivery);
     if (!delivery) {
         rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
         return;
     }
-    *delivery = (struct delivery){.call = call,
-                                  .options = *options,
+    *delivery = (struct delivery){.options = *options,
                                   .target = *target,
                                   .message = {.run = has_result},
                                   .timer = {.run = on_time}};
-    rpc_spool_init(&delivery->spool, rpc_call_server(call)->spool_dir, RPC_MAX_RESULT_BYTES);
+    rpc_document_init(&delivery->document, call, &document_events);
     rpc_call_set(call, &events, delivery);
     rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), target->name),
                   (int)target->pid);
@@ -279,7 +226,7 @@ static void get(struct rpc_call *call, const struct heap_options *options,
     if (err)
         rpc_finish(call, err, &diag);
     else if ((err = ask(delivery)))
-        rpc_finish(call, err, &delivery->diag);
+        rpc_finish(call, err, &delivery->document.diag);
     if (err)
         rpc_call_drop(call);
 }

@@ -7,7 +7,7 @@
 #ifndef SONDE_SERVICE_RPC_HISTORY_HISTORY_H
 #define SONDE_SERVICE_RPC_HISTORY_HISTORY_H
 
-#include "service/rpc/core/server.h"
+#include "service/rpc/core/server_options.h"
 
 #define HISTORY_QUERIES         4  /* that run at once */
 #define HISTORY_QUERIES_WAITING 64 /* more are refused */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ListServices, ListLabels, ListLabelValues and GetHistoryInfo. */
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static sonde_err add_services(struct history_query *query, const struct store_se
             return SONDE_OUT_OF_MEMORY;
         response.services[response.n_services++] = &infos[i];
     }
-    return history_query_add(query, &response.base);
+    return rpc_document_add(&query->document, &response.base);
 }
 
 static sonde_err run_services(struct history_query *query, struct sonde_diag *diag) {
@@ -88,7 +88,7 @@ static sonde_err run_labels(struct history_query *query, struct sonde_diag *diag
     if (!err && !(response.names = copy_texts(query, texts, response.n_names)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err)
-        err = history_query_add(query, &response.base);
+        err = rpc_document_add(&query->document, &response.base);
     history_selection_finish(&selection);
     return err;
 }
@@ -123,7 +123,7 @@ static sonde_err run_values(struct history_query *query, struct sonde_diag *diag
         err = SONDE_OUT_OF_MEMORY;
     response.is_cut = is_cut;
     if (!err)
-        err = history_query_add(query, &response.base);
+        err = rpc_document_add(&query->document, &response.base);
     history_selection_finish(&selection);
     return err;
 }
@@ -168,7 +168,7 @@ static sonde_err run_info(struct history_query *query, struct sonde_diag *diag) 
     info.hosts = from.hosts;
     info.trouble = (char *)rpc_text(&query->arena, from.trouble);
     add_recorder(query->history, &info, &query->arena);
-    return history_query_add(query, &info.base);
+    return rpc_document_add(&query->document, &info.base);
 }
 
 void rpc_get_history_info(struct rpc_call *call, const ProtobufCMessage *request) {

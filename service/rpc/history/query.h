@@ -10,7 +10,7 @@
 #ifndef SONDE_SERVICE_RPC_HISTORY_QUERY_H
 #define SONDE_SERVICE_RPC_HISTORY_QUERY_H
 
-#include "service/rpc/core/chunk.h"
+#include "service/rpc/answer/document.h"
 #include "service/rpc/history/history.h"
 #include "service/store/store.h"
 
@@ -19,23 +19,13 @@ struct history_query;
 typedef sonde_err history_run(struct history_query *query, struct sonde_diag *diag);
 
 struct history_query {
-    struct rpc_call *call;
+    struct rpc_document document; /* `run` adds messages, and may draw */
     struct rpc_history *history;
     const ProtobufCMessage *request;
     history_run *run;
     struct store_stop stop;
-    uint64_t start_ns;         /* on the monotonic clock: when the worker began */
-    struct sonde_arena arena;  /* of the worker; freed when `run` has returned */
-    struct sonde_buf document; /* after the messages; empty = there is none */
-    /* The rest is query.c's. */
-    grpc_slice *messages;
-    size_t message_count, message_capacity, sent;
-    struct rpc_chunks chunks;
-    struct engine_work work;
-    struct loop_message done;
-    sonde_err err;
-    struct sonde_diag diag;
-    bool is_done;
+    uint64_t start_ns;        /* on the monotonic clock: when the worker began */
+    struct sonde_arena arena; /* of the worker; freed when `run` has returned */
 };
 
 /* Answers the call: with what `run` adds, or SONDE_NOT_AVAILABLE if nothing is kept here, or
@@ -44,9 +34,6 @@ void history_query_start(struct rpc_call *call, const ProtobufCMessage *request,
 /* Ends the call with SONDE_NOT_AVAILABLE unless this service keeps history. Loop thread. */
 struct rpc_history *history_of(struct rpc_call *call);
 
-/* For `run`: appends one message to the answer. */
-SONDE_MUST_USE sonde_err history_query_add(struct history_query *query,
-                                           const ProtobufCMessage *message);
 /* Nanoseconds since the worker began. */
 uint64_t history_query_ns(const struct history_query *query);
 

@@ -6,7 +6,7 @@
 #include "api/text/wildcard.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -127,7 +127,7 @@ static sonde_err add_answer(struct history_query *query, const struct uses *uses
         (char *)sonde_profile_type(uses->profile, sonde_profile_type_count(uses->profile) - 1).unit;
     response.omitted = found - shown;
     response.completeness = &completeness;
-    return history_query_add(query, &response.base);
+    return rpc_document_add(&query->document, &response.base);
 }
 
 static sonde_err answer(struct history_query *query, const struct history_selection *selection,

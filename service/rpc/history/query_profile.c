@@ -2,14 +2,13 @@
  *
  * QueryProfile and QueryDiff: sums of windows, drawn like captures. */
 #include "api/draw/diff.h"
-
 #include "api/profile/contentions.h"
 #include "api/profile/diff/diff.h"
 #include "api/profile/event.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,21 +25,17 @@ static sonde_err add_start(struct history_query *query, const struct rpc_renderi
                            const struct store_profile *profile, bool explain) {
     const struct store_merge *merge = &profile->merge;
     Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
-    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     Sonde__V1__Completeness completeness = history_completeness(query, merge);
     completeness.unknown_stacks = profile->unknown_stacks;
     if (explain)
         completeness.statement = (char *)rpc_text(&query->arena, merge->statement);
     start.media_type = (char *)rendering->info->media_type;
-    start.size_bytes = query->document.len;
     start.samples = merge->samples;
     start.dropped = merge->dropped;
     start.duration_ms = to_ms(merge->wall_ns);
     start.frequency_hz = merge->period_ns ? 1e9 / (double)merge->period_ns : 0;
     start.completeness = &completeness;
-    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
-    event.result = &start;
-    return history_query_add(query, &event.base);
+    return rpc_document_add_start(&query->document, &start);
 }
 
 /* Pictures and text show the time or the bytes, and not the number of samples: windows with
@@ -61,7 +56,8 @@ static sonde_err draw(struct history_query *query, const struct sonde_profile *p
     if (!(rendering->info->offered & sonde_draw_subject(profile)))
         return rpc_refuse_format(rendering->info, sonde_draw_subject(profile), diag);
     sonde_err err = store_stop_check(&query->stop, diag);
-    return err ? err : sonde_draw(profile, rendering->format, &options, &query->document, diag);
+    return err ? err
+               : sonde_draw(profile, rendering->format, &options, &query->document.bytes, diag);
 }
 
 static bool is_deepflow(enum sonde_format format) {
@@ -183,8 +179,8 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
                                          .base_name = name_of(query, request->base_selection),
                                          .now_name = name_of(query, request->selection),
                                          .growth_only = request->growth_only};
-    return sonde_draw_difference(&diff, rendering->format, &rendering->options, &query->document,
-                                 diag);
+    return sonde_draw_difference(&diff, rendering->format, &rendering->options,
+                                 &query->document.bytes, diag);
 }
 
 static sonde_err run_diff(struct history_query *query, struct sonde_diag *diag) {

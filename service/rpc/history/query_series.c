@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QuerySeries: values over time. */
-#include "service/rpc/core/handlers.h"
-
 #include "api/profile/event.h"
-#include "service/rpc/core/text.h"
+#include "service/rpc/base/text.h"
+#include "service/rpc/core/handlers.h"
 #include "service/rpc/history/names.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 #include "service/store/function_stacks.h"
 
 #include <string.h>
@@ -147,7 +146,7 @@ static sonde_err add_answer(struct history_query *query, const struct store_seri
     response.step_s = asked->step_s;
     response.omitted = result->omitted;
     response.completeness = &completeness;
-    return history_query_add(query, &response.base);
+    return rpc_document_add(&query->document, &response.base);
 }
 
 static sonde_err run(struct history_query *query, struct sonde_diag *diag) {

@@ -5,7 +5,7 @@
 #include "api/hash_index.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -163,7 +163,7 @@ static sonde_err add_answer(struct history_query *query, const struct table *tab
     response.unit = (char *)sonde_profile_type(table->profile, table->type).unit;
     response.omitted = table->count - shown;
     response.completeness = &completeness;
-    return history_query_add(query, &response.base);
+    return rpc_document_add(&query->document, &response.base);
 }
 
 static sonde_err answer(struct history_query *query, const struct store_profile *profile,

@@ -2,11 +2,11 @@
  *
  * QueryTree: a call tree as columns, in messages of bounded size. */
 #include "api/profile/diff/diff.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
 #include "service/rpc/history/trim.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static sonde_err part_init(struct sending *sending) {
 /* Sends the part and starts an empty one in the same memory. */
 static sonde_err part_end(struct sending *sending) {
     Sonde__V1__Tree *part = &sending->part;
-    sonde_err err = history_query_add(sending->query, &part->base);
+    sonde_err err = rpc_document_add(&sending->query->document, &part->base);
     part->n_functions = part->n_function = part->n_parent = part->n_self = part->n_total = 0;
     part->n_base_self = part->n_base_total = part->n_kind = 0;
     part->unit = (char *)protobuf_c_empty_string;

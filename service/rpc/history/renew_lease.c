@@ -39,7 +39,7 @@ static sonde_err answer(struct history_query *query, const struct store_lease *l
         rows[i].left_s = live[i].left_s;
         response.leases[response.n_leases++] = &rows[i];
     }
-    return history_query_add(query, &response.base);
+    return rpc_document_add(&query->document, &response.base);
 }
 
 static sonde_err run(struct history_query *query, struct sonde_diag *diag) {

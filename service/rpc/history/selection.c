@@ -2,7 +2,7 @@
 #include "service/rpc/history/selection.h"
 
 #include "api/profile/event.h"
-#include "service/rpc/core/text.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/history/names.h"
 #include "service/store/selector/selector.h"
 

@@ -255,7 +255,7 @@ static uint64_t deadline_ns(void) {
     return ((uint64_t)now.tv_sec + INSERT_S) * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-void rpc_history_write(struct rpc_call *call, const ProtobufCMessage *message) {
+void rpc_write(struct rpc_call *call, const ProtobufCMessage *message) {
     struct rpc_history *history = history_of(call);
     struct writing *writing = rpc_call_state(call);
     struct sonde_diag diag = {0};

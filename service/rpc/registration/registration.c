@@ -14,7 +14,7 @@
 #include "bazel/shims/grpc_core/tsan.h"
 #include "proto/sonde/v1/controller.pb-c.h"
 #include "service/collect/collect.h"
-#include "service/rpc/core/loop.h"
+#include "service/rpc/base/loop.h"
 #include "service/rpc/outgoing/outgoing_channel.h"
 
 #include <grpc/byte_buffer.h>

@@ -5,9 +5,9 @@
 #include "service/rpc/symbols/names_only.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/captures/dictionary.h"
+#include "service/rpc/base/dictionary.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/call.h"
-#include "service/rpc/core/text.h"
 #include "service/symbol/symbol.h"
 
 #define LIMIT_BYTES ((size_t)1 << 30) /* from pointers to their numbers */

@@ -6,8 +6,8 @@
 #include "service/rpc/symbols/symbol_dictionary.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/call.h"
-#include "service/rpc/core/text.h"
 #include "service/symbol/symbol.h"
 
 #include <stdlib.h>

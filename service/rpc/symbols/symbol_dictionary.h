@@ -8,7 +8,7 @@
 
 #include "api/error.h"
 #include "service/engine/engine.h"
-#include "service/rpc/captures/dictionary.h"
+#include "service/rpc/base/dictionary.h"
 
 #include <grpc/slice.h>
 

@@ -2,9 +2,9 @@
  *
  * ListSymbolFiles and EvictSymbols. Both read the disk, so both run on a worker. */
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/symbols/symbol_file.h"
 
 #include <stdlib.h>

@@ -3,9 +3,9 @@
  * Symbolize: the engine answers on a worker, which packs the whole response; only its bytes are
  * passed to the loop. */
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/symbols/names_only.h"
 #include "service/rpc/symbols/symbolize_request.h"
 #include "service/symbol/symbol.h"

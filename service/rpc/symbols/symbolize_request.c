@@ -2,7 +2,7 @@
 #include "service/rpc/symbols/symbolize_request.h"
 
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include <string.h>
 #include <time.h>

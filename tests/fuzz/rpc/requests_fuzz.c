@@ -3,10 +3,11 @@
  * Hostile requests: the first byte selects the method; the rest is decoded as its request and
  * checked by the functions that the handler uses. An accepted request must be within the limits. */
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/base/text.h"
 #include "service/rpc/core/server_state.h"
-#include "service/rpc/core/text.h"
 #include "service/rpc/history/selection.h"
-#include "service/rpc/methods/params.h"
+#include "service/rpc/method_table.h"
+#include "service/rpc/request/params.h"
 #include "service/rpc/symbols/symbolize_request.h"
 
 #include <stdlib.h>
@@ -83,7 +84,7 @@ static void check_selector(const void *message) {
 
 static void check_selection(const void *message) {
     const Sonde__V1__QueryProfileRequest *request = message;
-    struct history_query query = {.call = NULL};
+    struct history_query query = {.history = NULL};
     struct history_selection selection;
     struct sonde_diag diag = {0};
     sonde_err err =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files of saved captures with arbitrary contents, as another program may have written them. */
-#include "service/rpc/captures/saved_captures.h"
+#include "service/rpc/saved/saved_captures.h"
 
 #include "api/profile/pprof/pprof.h"
 

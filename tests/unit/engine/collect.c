@@ -40,7 +40,6 @@ static void on_profile(void *context, struct sonde_profile *profile,
     struct collected *collected = context;
     enter(collected);
     snprintf(collected->clock, sizeof collected->clock, "%s", metadata->clock);
-    CHECK(metadata->clock_note);
     snprintf(collected->clock_note, sizeof collected->clock_note, "%s", metadata->clock_note);
     if (collected->profile_count < COLLECT_MAX) {
         collected->metadata[collected->profile_count] = *metadata;

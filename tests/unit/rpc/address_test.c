@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/listen.h"
+#include "service/rpc/server.h"
 #include "tests/unit/check.h"
 #include "tests/unit/rpc/fake_engine.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/captures/dictionary.h"
+#include "service/rpc/base/dictionary.h"
 
 #include "tests/unit/check.h"
 

@@ -5,7 +5,8 @@
 #include "proto/sonde/v1/controller.pb-c.h"
 #include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/core/server_state.h"
+#include "service/rpc/info/services.h"
+#include "service/rpc/method_table.h"
 #include "tests/unit/check.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/methods/params.h"
+#include "service/rpc/request/params.h"
 
 #include "tests/unit/check.h"
 

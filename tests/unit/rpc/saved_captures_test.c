@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/captures/saved_captures.h"
+#include "service/rpc/saved/saved_captures.h"
 
 #include "api/profile/pprof/pprof.h"
 

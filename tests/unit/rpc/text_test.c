@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/core/text.h"
+#include "service/rpc/base/text.h"
 #include "tests/unit/check.h"
 
 TEST(text_that_is_utf8_is_unchanged) {
