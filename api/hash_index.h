@@ -62,8 +62,9 @@ void hash_index_init(struct hash_index *index);
 /* Makes room for `count` entries in total, so that adding them neither allocates nor fails. False
  * when out of memory. */
 bool hash_index_reserve(struct hash_index *index, uint32_t count);
-/* Adds an entry that the owner did not find. False when out of memory or beyond HASH_INDEX_MAX.
- * When memory runs out, the index first gets fuller than it should be, and then refuses. */
+/* Adds an entry that the owner did not find. Returns false when out of memory or beyond
+ * HASH_INDEX_MAX. When memory runs out, the index first becomes fuller than it should be, and then
+ * refuses entries. */
 bool hash_index_add(struct hash_index *index, uint32_t hash, uint32_t number);
 /* Removes all entries and keeps the memory and the seed. */
 void hash_index_clear(struct hash_index *index);

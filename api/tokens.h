@@ -21,9 +21,9 @@ struct sonde_tokens;
  * SONDE_INVALID_ARGUMENT: diag names the line. */
 SONDE_MUST_USE sonde_err sonde_tokens_parse(struct sonde_slice text, size_t min_len,
                                             struct sonde_tokens **tokens, struct sonde_diag *diag);
-void sonde_tokens_destroy(struct sonde_tokens *tokens); /* overwrites them, too */
+void sonde_tokens_destroy(struct sonde_tokens *tokens); /* also overwrites them */
 
-/* What an "authorization" header's value, "Bearer TOKEN", may do. */
+/* The rights that an "authorization" header's value, "Bearer TOKEN", grants. */
 struct sonde_token_match {
     unsigned scopes; /* enum sonde_scope; 0 = the token is unknown */
     int line;        /* of the file, from 1: names the token in logs; 0 = unknown */

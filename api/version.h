@@ -2,7 +2,7 @@
  *
  * The version of everything in this tree: what each --version prints, what the parts send each
  * other, and the name of the packages. CHANGELOG.md has a section for it, and api/rest/openapi.yaml
- * names it, too; //tests/lint compares them. Preprocessor only, because scripts read it as well. */
+ * also names it; //tests/lint compares them. Preprocessor only, because scripts read it as well. */
 #ifndef SONDE_API_VERSION_H
 #define SONDE_API_VERSION_H
 

@@ -11,8 +11,9 @@
 const struct route *route_table(size_t *count);
 /* NULL if there is no such path. */
 const struct route *route_find(struct sonde_slice path);
-/* The same for a path that sends a profile and ends with an extension: /debug/pprof/profile.svg.
- * *extension gets what follows the route's path; it may be the extension of no format. */
+/* Finds the route of a path that sends a profile and ends with an extension:
+ * /debug/pprof/profile.svg. *extension is the rest after the route's path; it need not be a
+ * format's. */
 const struct route *route_find_extended(struct sonde_slice path, struct sonde_slice *extension);
 /* The family of a path, even of one that does not exist. */
 enum family route_family(struct sonde_slice path);

@@ -9,7 +9,23 @@
  * of api/os/tls_files.c and api/os/token_file.c are not listed, because other programs use them,
  * too: no lock is taken under them.
  *
- * A struct lock is zeroed memory plus lock_init. Any thread. */
+ * A struct lock is zeroed memory plus lock_init. Any thread.
+ *
+ * The threads of each program; data crosses between them by messages, and the locks below are few:
+ *
+ *     target         one of ours, "sonde". It holds no lock that a handler or the application takes
+ *     sonded         main, engine, RPC loop, builders, reporters. History: a writer, a clock reader
+ *                    and query workers. One per receiver of --otlp and --pyroscope. One for all
+ *                    sessions of Collect and two for each. One for each --register
+ *     its readers    processes with one thread each, forked by a keeper ("sonde-memory"): they read
+ *                    other processes' memory, and one that hangs is left behind
+ *                    (service/process/foreign_memory.h)
+ *     sonde-sampler  one, in a process that starts another if it dies. It answers requests of a
+ *                    fixed size, one at a time
+ *     sonde-gateway  main (HTTP loop), signals, RPC client. Answers are posted to the HTTP loop
+ *     sonde-collect  main (ticks ten times a second), RPC client, spool, delivery, discovery; HTTP
+ *                    for --metrics, calls for --grpc, the lease for --group. One lock for all hosts
+ *     sonde          main, which waits, and the RPC client */
 #ifndef SONDE_SERVICE_LOCKS_H
 #define SONDE_SERVICE_LOCKS_H
 

@@ -68,7 +68,7 @@ static sonde_err draw_both(const struct sonde_draw_diff *diff, enum sonde_format
     return err;
 }
 
-/* These formats are about addresses and lines; the others only have functions. */
+/* These formats show addresses and lines; the others show only functions. */
 static bool has_addresses(enum sonde_format format) {
     return format == SONDE_FORMAT_PPROF || format == SONDE_FORMAT_LEGACY_CPU ||
            format == SONDE_FORMAT_LEGACY_HEAP;

@@ -6,8 +6,8 @@
  *
  * A frame is a function (name and module); a node is a frame at one place of the tree. Numbers are
  * dense, and a parent has a lower number than its children, so one backward loop can compute sums.
- * No function recurses, because the input decides how deep stacks are. For api/draw, and
- * for the service that sends trees. Thread safety: one thread at a time. */
+ * No function recurses, because the input decides how deep stacks are. For api/draw, and for the
+ * service that sends trees. Thread safety: one thread at a time. */
 #ifndef SONDE_API_DRAW_TREE_H
 #define SONDE_API_DRAW_TREE_H
 

@@ -63,8 +63,8 @@ const Elf64_Shdr *elf_section_at(const struct elf_file *elf, uint32_t index);
  * are not all there, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err elf_append(const struct elf_file *elf, uint64_t offset, uint64_t size,
                                     size_t limit, struct sonde_buf *bytes);
-/* The file offset of a vaddr, and how many bytes of its segment follow it in the file. False if no
- * segment holds it. */
+/* Finds the file offset of a vaddr, and the number of bytes of its segment that follow in the file.
+ * Returns false if no segment holds it. */
 bool elf_offset_of(const struct elf_file *elf, uint64_t vaddr, uint64_t *offset, uint64_t *len);
 
 /* Copies the GNU build-id from the program headers, else from note sections. Returns its length; 0

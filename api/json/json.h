@@ -2,7 +2,7 @@
  *
  * Writes protobuf-c messages as JSON, following protobuf's JSON mapping: lowerCamelCase names,
  * 64-bit numbers as strings, enums by name, bytes in base64, NaN and infinities as strings. Fields
- * with default values are written, too, so that readers see all names. Only absent messages and
+ * with default values are also written, so that readers see all names. Only absent messages and
  * unset members of a oneof are left out. Thread safety: any thread. */
 #ifndef SONDE_API_JSON_JSON_H
 #define SONDE_API_JSON_JSON_H

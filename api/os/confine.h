@@ -10,16 +10,16 @@
 #include "api/error.h"
 
 enum confine_rights {
-    /* Refused: changing mounts, namespaces, clocks, modules and keys, io_uring and the like. */
+    /* Refuses to change mounts, namespaces, clocks, modules and keys, io_uring and the like. */
     CONFINE_SERVICE,
-    /* For a program that only talks to sockets and reads files. Also refused: starting programs,
-     * creating processes, opening files for writing, changing users, and reading or tracing other
-     * processes. */
+    /* For a program that only talks to sockets and reads files. It may also not start programs,
+     * create processes, open files for writing, change users, or read or trace other processes. */
     CONFINE_FRONTEND,
-    /* The same, but perf events and BPF are allowed: for what holds capabilities for sonded. */
+    /* Like CONFINE_FRONTEND, but allows perf events and BPF: for the process that holds
+     * capabilities for sonded. */
     CONFINE_SAMPLER,
-    /* Refused: everything but perf_event_open, messages over open sockets, close, and the end of
-     * the process. */
+    /* Refuses everything but perf_event_open, messages over open sockets, close, and the end of the
+     * process. */
     CONFINE_OPENER,
 };
 

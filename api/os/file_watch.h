@@ -19,7 +19,7 @@
 #define FILE_WATCH_MAX       3
 #define FILE_WATCH_PERIOD_MS 1000 /* between two looks */
 
-/* What tells one version of a file from another; zeros = it cannot be found. */
+/* Identifies one version of a file; zeros = the file is missing. */
 struct file_stamp {
     mode_t type; /* S_IFREG, ... */
     dev_t device;

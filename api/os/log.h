@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lines of the programs on stderr: "sonded: TEXT". When stderr goes to systemd's journal, a line
- * begins with its priority, which the journal removes and stores: "<4>sonded: TEXT"
- * (sd-daemon(3)). Thread safety: any thread. */
+ * begins with its priority, which the journal removes and stores: "<4>sonded: TEXT" (sd-daemon(3)).
+ * Thread safety: any thread. */
 #ifndef SONDE_API_OS_LOG_H
 #define SONDE_API_OS_LOG_H
 

@@ -18,7 +18,7 @@ static bool has_seals(int fd, int wanted) {
            system.f_type == TMPFS_MAGIC;
 }
 
-/* The call itself, because libc's name would bind the guest to glibc 2.33. */
+/* Makes the system call itself, because libc's function would bind the guest to glibc 2.33. */
 static bool get_status(int fd, struct stat *file) {
     return fd >= 0 && syscall(SYS_fstat, fd, file) == 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file of access tokens (api/tokens.h) that is read again when it changes (file_watch.h), so that
- * a token works as soon as it has been added and no longer than it is there.
+ * A file of access tokens (api/tokens.h) that is read again when it changes (file_watch.h), so a
+ * token works as soon as it is added, and stops working when it is removed.
  *
  * Thread safety: any thread. */
 #ifndef SONDE_API_OS_TOKEN_FILE_H

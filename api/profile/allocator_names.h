@@ -12,7 +12,7 @@
 /* Whether a function only passes an allocation on to the allocator: malloc, operator new,
  * std::allocator<int>::allocate, alloc::alloc::alloc. `name` is demangled, with or without its
  * parameters. built_in: the allocator is linked into the program, so jemalloc's internal functions
- * count, too; in another program they may be the program's own. */
+ * also count; in another program they may be the program's own. */
 bool sonde_allocator_has_function(const char *name, bool built_in);
 /* Whether a path is the library of an allocator: libjemalloc*, libtcmalloc*, libmimalloc* or
  * libsonde*. */

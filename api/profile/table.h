@@ -26,8 +26,8 @@ void profile_table_init(struct profile_table *table, size_t item_size);
 void profile_table_finish(struct profile_table *table);
 /* Makes room for that many items, so that appending them moves none. False when out of memory. */
 bool profile_table_expect(struct profile_table *table, uint32_t count);
-/* A new zeroed item, which profile_table_find ignores until profile_table_index; NULL when out of
- * memory. */
+/* Returns a new zeroed item, which profile_table_find ignores until profile_table_index. NULL when
+ * out of memory. */
 void *profile_table_append(struct profile_table *table);
 typedef uint32_t profile_table_hash_of(const void *context, const void *item);
 /* Indexes the appended items. Call it before the next find or add. False when out of memory. */

@@ -7,8 +7,8 @@
 
 #include "api/bytes.h"
 
-/* Returns the length of the first character in bytes (1 to 4) and stores its code point in *code;
- * 0 when the bytes are not UTF-8. len must be at least 1. */
+/* Returns the length of the first character in bytes (1 to 4) and stores its code point in *code; 0
+ * when the bytes are not UTF-8. len must be at least 1. */
 size_t sonde_utf8_next(const char *text, size_t len, uint32_t *code);
 bool sonde_utf8_is_valid(const char *text, size_t len);
 /* Whether byte continues a character. Counting the other bytes counts the characters. */

@@ -11,10 +11,10 @@
  *     caller            client_event_run: on_message ... on_end, free
  *
  * The client's thread takes each batch's tag from the completion queue, records the result and, if
- * there is something to report, delivers the call's only event. The end is reported when the
- * status has arrived and all messages before it have been read; a cancelled call skips the
- * messages. The call's lock guards its state. `in_hand` is set from the delivery of the event until
- * it has run, so an event is never delivered twice. */
+ * there is something to report, delivers the call's only event. The end is reported when the status
+ * has arrived and all messages before it have been read; a cancelled call skips the messages. The
+ * call's lock guards its state. `in_hand` is set from the delivery of the event until it has run,
+ * so an event is never delivered twice. */
 #include "clients/c/client_state.h"
 
 #include "api/rpc/message.h"

@@ -4,12 +4,12 @@
  * and sonde-collect use it.
  *
  * A client owns one channel and one thread that takes events from gRPC's completion queue; clients
- * with the same client_loop share its thread. Calls
- * are asynchronous. The client's thread passes every event of a call to the caller's `post`
- * function, which queues it for the caller's own loop or runs it at once. The loop then calls
- * client_event_run(event), which runs the callbacks below and frees the event. So callbacks run on
- * a thread of the caller's choice, one at a time per call, and the caller needs no locks. Messages
- * are the protobuf-c structs of proto/sonde/v1, valid during the callback.
+ * with the same client_loop share its thread. Calls are asynchronous. The client's thread passes
+ * every event of a call to the caller's `post` function, which queues it for the caller's own loop
+ * or runs it at once. The loop then calls client_event_run(event), which runs the callbacks below
+ * and frees the event. So callbacks run on a thread of the caller's choice, one at a time per call,
+ * and the caller needs no locks. Messages are the protobuf-c structs of proto/sonde/v1, valid
+ * during the callback.
  *
  * The channel connects with the first call and reconnects by itself within a second. When its TLS
  * files or token file change, the next call uses the new contents, over a new connection; running
@@ -58,8 +58,8 @@ struct client_options {
     bool is_lean;
 };
 
-/* One thread for many clients. post as above. It must outlive them. SONDE_OUT_OF_MEMORY, SONDE_IO.
- * */
+/* One thread for many clients. post as above. It must outlive them. SONDE_OUT_OF_MEMORY,
+ * SONDE_IO. */
 SONDE_MUST_USE sonde_err client_loop_create(client_post *post, void *post_context,
                                             struct client_loop **loop, struct sonde_diag *diag);
 void client_loop_destroy(struct client_loop *loop); /* NULL is fine */
@@ -157,7 +157,7 @@ void client_call_send_packed(struct client_call *call, struct sonde_slice reques
 /* Reads the next answer. Call it once after each on_message that returned false. Any thread, until
  * on_end has run. */
 void client_call_next(struct client_call *call);
-/* Any thread, until on_end has run; on_end(SONDE_CANCELLED) still follows. */
+/* Cancels the call; on_end(SONDE_CANCELLED) still follows. Any thread, until on_end has run. */
 void client_call_cancel(struct client_call *call);
 
 /* A unary call that blocks, for programs without a loop. Needs post == NULL; must not be called

@@ -17,7 +17,7 @@ struct service_question {
     bool may_start; /* a private sonded can answer if none of these should */
 };
 
-/* The field `target` of a request; NULL if requests of this type have none. */
+/* Returns the field `target` of a request; NULL if requests of this type lack it. */
 const Sonde__V1__TargetSelector *choose_selector(const ProtobufCMessage *request);
 
 /* Sets *chosen to one of found->items, or to NULL: start a private one. SONDE_INVALID_ARGUMENT if

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `history` and `diff` share: options that select a range of the history, and reading one
+ * Shared by `history` and `diff`: options that select a range of the history, and reading one
  * profile of it. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_HISTORY_H
 #define SONDE_CLIENTS_CLI_HISTORY_H

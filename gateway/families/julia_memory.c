@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Julia's memory paths: /allocs_profile, the session /allocs_profile_start to
- * /allocs_profile_stop, and /heap_snapshot. Julia states the density of allocation samples as a
- * probability per allocation, `sample_rate`. */
+ * Julia's memory paths: /allocs_profile, the session /allocs_profile_start to /allocs_profile_stop,
+ * and /heap_snapshot. Julia states the density of allocation samples as a probability per
+ * allocation, `sample_rate`. */
 #include "gateway/families/heap_switch.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"

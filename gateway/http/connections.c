@@ -3,9 +3,9 @@
  * Connections: who is at the other end, and how many there may be.
  *
  * Nobody can lock others out by opening connections. One peer may have half of them: one local
- * user, or one address. At that limit or at the server's, the connection that has been idle
- * the longest is closed to make room: the peer's own in the first case. A connection is idle while
- * none of its requests is running, also before its first request has arrived. */
+ * user, or one address. At that limit or at the server's, the connection that has been idle the
+ * longest is closed to make room: the peer's own in the first case. A connection is idle while none
+ * of its requests is running, also before its first request has arrived. */
 #include "gateway/http/http_server.h"
 
 #include <arpa/inet.h>

@@ -35,7 +35,7 @@ struct connection {
     uid_t uid; /* the local user at the other end; unix sockets and loopback only */
     struct socket_peer_refusal refusal; /* why the kernel does not say */
     char certificate[64];               /* the client's name in it; "" = none */
-    char peer[64];         /* address without port; valid after the peer has gone, too */
+    char peer[64];         /* address without port; stays valid after the peer has gone */
     uint64_t wasted_until; /* in h2o_now's time; see watch.c */
     uint32_t requests;     /* running */
     uint64_t idle_since;   /* in h2o_now's time: since when no request has been running */

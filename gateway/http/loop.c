@@ -6,9 +6,9 @@
  * Only callbacks that h2o_evloop_run calls may write to a socket. h2o reports a completed write in
  * the same run. A write made between two runs completes in the next one, where h2o may already have
  * started to poll the socket for writing; nothing stops that poll afterwards, and write_pending
- * aborts once the reader makes room (http_test.c shows it). So other threads post messages
- * (h2o's multithread queue), and a timeout of the loop answers the requests that are left when the
- * server stops. */
+ * aborts once the reader makes room (http_test.c shows it). So other threads post messages (h2o's
+ * multithread queue), and a timeout of the loop answers the requests that are left when the server
+ * stops. */
 #include "gateway/http/http_server.h"
 
 #include <errno.h>

@@ -25,8 +25,7 @@ struct profile_format {
 /* Chooses the format: `output=` or the path's extension first, then, if the path negotiates, the
  * client's headers, then default_format. A file with an extension gets its name from the URL, and
  * .pb.gz is sent as it would be stored. `threads=` says whether threads are split,
- * `allocator_frames=` whether those frames are kept.
- * SONDE_INVALID_ARGUMENT if `output=` or the
+ * `allocator_frames=` whether those frames are kept. SONDE_INVALID_ARGUMENT if `output=` or the
  * extension is not one that the path offers, if they differ, or if `threads=` is neither "merged"
  * nor "split". */
 SONDE_MUST_USE sonde_err profile_format_choose(const struct request_context *context,

@@ -285,7 +285,7 @@ const char *relay_owner(const struct request_context *context, char owner[RELAY_
 static void ignore_message(struct relay *relay, const ProtobufCMessage *message) {
 }
 
-/* Several processes of a name are no error if several may be the target. */
+/* Several processes may share a name if the call accepts several as its target. */
 static void on_checked(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     if (err && !(err == SONDE_TARGET_AMBIGUOUS && relay->target.all))
         relay_refuse(relay, err, diag);

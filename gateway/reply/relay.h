@@ -54,15 +54,16 @@ void relay_pull(struct relay *relay);
 struct http_request *relay_take_request(struct relay *relay);
 /* Answers with the error. If the request did not say which target, lists the targets. */
 void relay_refuse(struct relay *relay, sonde_err err, const struct sonde_diag *diag);
-/* The same for a start that is refused because a session is running. `words` goes in front of the
- * service's sentence (since when, by whom), because clients search for it. */
+/* Refuses a start because a session is running. `words` precedes the service's sentence (since
+ * when, by whom), because clients search for them. */
 void relay_refuse_busy(struct relay *relay, const char *words, const struct sonde_diag *diag);
 /* "REST client ADDRESS", shown to the next client that tries to start a session. */
 #define RELAY_OWNER_SIZE 64
 const char *relay_owner(const struct request_context *context, char owner[RELAY_OWNER_SIZE]);
 /* For relay_events.on_message: answers 200 with the message as JSON. */
 void relay_answer_json(struct relay *relay, const ProtobufCMessage *message);
-/* Ends the relay if it is over. For callbacks of the request (on_ready). */
+/* Frees the relay if request and call have both ended. Call it last in request callbacks such as
+ * on_ready. */
 void relay_settle(struct relay *relay);
 
 /* The chosen target as a message, which borrows from the choice. */

@@ -14,7 +14,7 @@
 void reply_text(struct http_request *request, int status, const char *text);
 void reply_bytes(struct http_request *request, const char *content_type, struct sonde_slice body);
 
-/* An error with the given status and text, in the family's shape. */
+/* Answers with an error of this status and text, in the family's shape. */
 void reply_status(struct http_request *request, enum family family, int status, const char *reason,
                   const char *text);
 /* The same with status and reason from the error table. diag may be NULL. */

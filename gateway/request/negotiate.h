@@ -27,7 +27,7 @@ bool negotiate_is_browser(const struct negotiate_headers *headers);
  * do not send Accept-Encoding either. curl, wget and browsers send one. */
 bool negotiate_reads_pprof(const struct negotiate_headers *headers);
 /* Whether a heap profile without `output=` is pprof: Accept names a protobuf type, or there is no
- * Accept. application/octet-stream does not count, because jemalloc dumps have that type, too. */
+ * Accept. application/octet-stream does not count, because jemalloc dumps also have that type. */
 bool negotiate_heap_is_pprof(const struct negotiate_headers *headers);
 /* Whether Accept names text/html. */
 bool negotiate_wants_html(const struct negotiate_headers *headers);

@@ -9,7 +9,7 @@
 
 struct ui_asset {
     const char *name, *media_type;
-    const char *etag; /* W/"...", because it is that of the compressed bytes, too */
+    const char *etag; /* W/"...", because the compressed bytes have the same */
     struct sonde_slice bytes;
 };
 

@@ -155,7 +155,8 @@ static bool may_merge(const struct ring_item *old, const struct ring_item *item)
            old->row_count + item->row_count <= RING_MAX_ROWS;
 }
 
-/* The number of a thread of `old` in `item`; names beyond the limit share the last. */
+/* Returns the number of a thread name in `item`, adding it if needed. Beyond STORE_MAX_THREADS all
+ * names share the last number. */
 static uint32_t thread_in(struct ring_item *item, uint32_t text) {
     for (uint32_t i = 0; i < item->thread_count; i++)
         if (item->threads[i] == text)

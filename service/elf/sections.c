@@ -68,7 +68,7 @@ static size_t link_text(const struct elf_file *elf, const char *section_name,
 bool elf_debuglink(const struct elf_file *elf, char *name, size_t name_size, uint32_t *crc) {
     struct sonde_buf bytes = {0};
     size_t len = link_text(elf, ".gnu_debuglink", &bytes);
-    /* Padded from the section's start, whatever the section's own alignment. */
+    /* The CRC is at the next multiple of 4 from the section's start. */
     size_t crc_at = (len + 1 + 3) & ~(size_t)3;
     bool found = len > 0 && len < name_size && crc_at + 4 <= bytes.len &&
                  !strchr(bytes.data, '/') && strcmp(bytes.data, "..") != 0;

@@ -139,8 +139,8 @@ struct engine_cpu_spec {
     uint64_t max_samples;  /* 0 = no limit */
     uint32_t progress_ms;  /* 0 = no progress events */
     bool no_symbols;       /* addresses and mappings only, no names */
-    /* On the monotonic clock: when the client will have given up. The report then waits less
-     * for inlined functions and lines. 0 = no deadline. */
+    /* On the monotonic clock: when the client will have given up. The report then waits less for
+     * inlined functions and lines. 0 = no deadline. */
     uint64_t result_by_ns;
     /* A mode. WALL: CPU time, plus the time that threads are blocked or wait for a CPU; OFF_CPU:
      * only the latter. */
@@ -185,7 +185,8 @@ struct engine_capture;
 struct engine_capture_events {
     void (*on_progress)(void *context, const struct engine_progress *progress); /* may be NULL */
     /* With window_ms, once per window; otherwise once, right before on_end(SONDE_OK). Takes
-     * profile. Sample types: samples/count and the amount of the spec's event. Labels: "thread", "tid" and those of sonde.h. */
+     * profile. Sample types: samples/count and the amount of the spec's event. Labels: "thread",
+     * "tid" and those of sonde.h. */
     void (*on_profile)(void *context, struct sonde_profile *profile,
                        const struct engine_metadata *metadata);
     /* The last event, exactly once for every capture. SONDE_OK, SONDE_CANCELLED, SONDE_NO_CLOCK,

@@ -15,8 +15,8 @@ struct export_protocol {
     const char *name;              /* "otlp", of the settings and of the metrics' label */
     const char *content_type;      /* HTTP */
     size_t max_bytes, max_samples; /* of a request; a larger record is halved */
-    /* Appends the request. host: this machine's name. SONDE_OUT_OF_MEMORY; those of writing a
-     * pprof file. */
+    /* Appends the request. host: this machine's name. SONDE_OUT_OF_MEMORY; those of writing a pprof
+     * file. */
     sonde_err (*encode)(const struct record *record, const char *host, struct sonde_buf *out);
 };
 

@@ -54,7 +54,7 @@ int guest_start(uint32_t delay_ms);
  * one. Preserves errno. */
 void guest_restart_after_fork(void);
 /* Opens guest.wake and the end that handler_wake_control writes to, again if the application has
- * closed them. False: no descriptor is free. Control thread, or before there is one. */
+ * closed them. Returns false if no descriptor is free. Control thread, or before there is one. */
 bool guest_make_wake(void);
 
 /* Whether the calling thread's capabilities differ from the control thread's; false when there is

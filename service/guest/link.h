@@ -37,7 +37,7 @@ link_out *link_message(void);
 bool link_send(int fd);
 
 /* Reads what has arrived and calls on_message for each whole message. on_message owns fd (-1 = none
- * came) and may close the link. False: the connection has ended and is closed. */
+ * came) and may close the link. Returns false if the connection has ended and is closed. */
 typedef void link_on_message(const link_in *message, int fd);
 bool link_receive(link_on_message *on_message);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What this sonded may do from outside, found by trying it. One row per right, for `sonde
- * doctor`, for GetInfo, and for the sentence with which a capture is refused. */
+ * What this sonded may do from outside, found by trying it. One row per right, for `sonde doctor`,
+ * for GetInfo, and for the sentence with which a capture is refused. */
 #ifndef SONDE_SERVICE_HOST_RIGHTS_H
 #define SONDE_SERVICE_HOST_RIGHTS_H
 

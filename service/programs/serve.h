@@ -35,8 +35,8 @@ void serve_until_signal(const struct serve_options *options, struct rpc_server *
 void serve_log_line(void *context, const char *line);
 /* For rpc_server_options.log_switch: whether --verbose is set at the moment. */
 extern atomic_bool serve_is_verbose;
-/* What --debuginfod lists, separated by blanks; "env" means DEBUGINFOD_URLS. The caller frees
- * it. NULL when out of memory. */
+/* What --debuginfod lists, separated by blanks; "env" means DEBUGINFOD_URLS. The caller frees it.
+ * NULL when out of memory. */
 char *serve_debuginfod_urls(const struct sonde_option_list *list);
 
 #endif

@@ -29,8 +29,8 @@ struct totals_row {
     int64_t cpu_ns;
 };
 
-/* proc: "/proc", or a copy of it in tests. cpu_ns returns the CPU clock of a process, 0 if
- * it is gone; NULL = the kernel's. NULL when out of memory. */
+/* proc: "/proc", or a copy of it in tests. cpu_ns returns the CPU clock of a process, 0 if it is
+ * gone; NULL = the kernel's. NULL when out of memory. */
 struct totals *totals_create(const char *proc, uint64_t (*cpu_ns)(pid_t pid));
 void totals_destroy(struct totals *totals);
 /* What was used since the last scan, the largest first; the first scan has no rows. *rows is valid

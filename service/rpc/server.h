@@ -3,8 +3,8 @@
  * The gRPC service: sonde.v1.Profiler over an engine, sonde.v1.History over a store,
  * grpc.health.v1.Health and server reflection.
  *
- * One thread runs everything (loop.h); slow work runs on workers. Addresses are
- * `unix:PATH` and `HOST:PORT` (port 0 = the kernel chooses).
+ * One thread runs everything (loop.h); slow work runs on workers. Addresses are `unix:PATH` and
+ * `HOST:PORT` (port 0 = the kernel chooses).
  *
  * Access control: unix sockets (guarded by their permissions) and loopback accept the service's own
  * user and root. Other users of the machine need a token. Other addresses require a token, a client
@@ -25,8 +25,8 @@ struct rpc_server;
 SONDE_MUST_USE sonde_err rpc_server_create(const struct rpc_server_options *options,
                                            struct rpc_server **server, struct sonde_diag *diag);
 
-/* The bound address, in the form it was given: "unix:/run/x.sock", "127.0.0.1:41234". NULL past
- * the last. Valid until rpc_server_destroy. */
+/* The bound address, in the form it was given: "unix:/run/x.sock", "127.0.0.1:41234". NULL past the
+ * last. Valid until rpc_server_destroy. */
 const char *rpc_server_address(const struct rpc_server *server, size_t index);
 
 /* Refuses new calls, ends endless streams at once (UNAVAILABLE) and cancels the other calls after

@@ -7,9 +7,9 @@
 
 #include "service/store/store.h"
 
-/* The ids of the query's stacks on which a function matches the pattern (api/text/wildcard.h),
- * inlined or not: in ascending order, each once, in the arena. SONDE_OUT_OF_MEMORY; what the store
- * returns. */
+/* Returns the ids of the query's stacks on which a function matches the pattern
+ * (api/text/wildcard.h), inlined or not: ascending, each once, in the arena. SONDE_OUT_OF_MEMORY,
+ * and the store's errors. */
 SONDE_MUST_USE sonde_err store_function_stacks(struct store *store, const struct store_query *query,
                                                const char *pattern, struct sonde_arena *arena,
                                                const uint64_t **stacks, size_t *count,

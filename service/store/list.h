@@ -13,7 +13,7 @@ struct store_list {
     size_t count, capacity, item_size;
 };
 
-/* A zeroed item, valid until the next call; NULL when out of memory. */
+/* Returns a zeroed item, valid until the next call; NULL when out of memory. */
 static inline void *store_list_add(struct store_list *list) {
     if (list->count == list->capacity) {
         size_t capacity = list->capacity ? list->capacity * 2 : 64;

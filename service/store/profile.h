@@ -4,8 +4,7 @@
  * pprof's model, so that everything that can draw a capture can draw history.
  *
  * Sample types: the amount of the event (event.h), after samples/count if it has samples. Labels:
- * "thread", and "service" if the query named none.
- * Thread safety: any thread. Blocks. */
+ * "thread", and "service" if the query named none. Thread safety: any thread. Blocks. */
 #ifndef SONDE_SERVICE_STORE_PROFILE_H
 #define SONDE_SERVICE_STORE_PROFILE_H
 

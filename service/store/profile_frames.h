@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From stored frames to locations. Internal to profile_rows.c. */
+ * Turns stored frames into locations. Internal to profile_rows.c. */
 #ifndef SONDE_SERVICE_STORE_PROFILE_FRAMES_H
 #define SONDE_SERVICE_STORE_PROFILE_FRAMES_H
 

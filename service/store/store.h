@@ -115,7 +115,7 @@ struct store_batch {
 };
 
 struct store_put_result {
-    uint32_t stored, duplicates, rejected; /* windows; rejected counts stacks and frames, too */
+    uint32_t stored, duplicates, rejected; /* windows; rejected also counts stacks and frames */
 };
 
 /* When to give up. Engines check it between steps, at least once a second. */

@@ -71,7 +71,7 @@ static bool build(struct symbol_module *module, struct loaded_symbols *symbols) 
     return good;
 }
 
-/* Has debuginfod servers asked for the debug file, which later requests can use. */
+/* Asks debuginfod servers for the debug file, for later requests. */
 static void fetch_debug_file(struct symbol_module *module) {
     bool is_file =
         module->kind == SYMBOL_MODULE_EXECUTABLE || module->kind == SYMBOL_MODULE_LIBRARY;

@@ -54,8 +54,8 @@ struct symbol_mapping {
     uint32_t device_major, device_minor;
     uint64_t inode;
     const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
-    /* The running kernel. Its addresses may lack bit 63. Never set from a process's claim: the
-     * names of addresses tell where the kernel is. */
+    /* The running kernel. Its addresses may lack bit 63. Never set it because a process claims it:
+     * names of addresses reveal where the kernel is. */
     bool is_kernel;
     /* A shared copy of the process's mappings (locate/proc_maps.h), which is read once for many
      * calls. NULL = they are read if they are needed. */
@@ -64,8 +64,7 @@ struct symbol_mapping {
 
 /* Opens the file behind a mapping of a live process (locate/locate.h), with the rights of the
  * calling thread (service/process). Mappings of the same file and path have the same module. If
- * there is no file, the module has no fd and resolves to no names. The
- * caller releases it. */
+ * there is no file, the module has no fd and resolves to no names. The caller releases it. */
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
                                             struct symbol_module **module, struct sonde_diag *diag);
@@ -143,7 +142,7 @@ struct symbol_frame {
 struct symbol_query {
     struct symbol_module *module; /* NULL = no frames */
     uint64_t vaddr;               /* of a return address: minus 1 */
-    /* How the module is called in `place`; NULL = by its file's name. Valid during the call. */
+    /* The module's name in `place`; NULL = its file's name. Valid during the call. */
     const char *module_name;
 };
 
@@ -157,8 +156,8 @@ struct symbol_answer {
     uint64_t place_offset; /* address - that start */
 };
 
-/* The frames that profiles show: the answer's frames, or, if it only has a place, a frame with that
- * name, which is stored in *unnamed. Returns their number. */
+/* Finds the frames that profiles show: those of the answer or, if it only has a place, one frame
+ * with the place's name, stored in *unnamed. Returns their number. */
 uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_frame *unnamed,
                               const struct symbol_frame **frames);
 

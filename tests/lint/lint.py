@@ -18,6 +18,10 @@ DOORS = [
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/http/library", "clients/collect/discovery/http_source")),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),
+    (re.compile(r"#include <microhttpd"), ("clients/collect/status/",)),
+    (re.compile(r"#include <bpf/"), ("service/host/bpf/", "tests/bench/")),
+    (re.compile(r"#include <sqlite3"), ("service/store/sqlite/", "tests/bench/")),
+    (re.compile(r"#include <openssl/(ssl|x509)"), ("gateway/http/", "api/os/tls_files")),
     (re.compile(r"\bmallctl\w*\("), ("service/guest/heap", "tests/")),
     # The test for control characters; a list of plain ASCII, which ends with a comparison to 0x7f, is something else.
     (re.compile(r"^(?!.*>=? ?(0x7[ef]|'~')).*(< ?(' '|0x20\b)|[!=]= ?0x7f\b)"), ("api/text/utf8", "api/json/json.c", "tests/")),
@@ -161,6 +165,17 @@ def check_version(top):
             yield path, 1, f"is about {first(path, pattern)}; api/version.h says {version}"
 
 
+def check_tests(top, paths):
+    """A test that no BUILD file of its folder names never runs."""
+    for path in paths:
+        folder, name = os.path.split(path)
+        stem, _ = os.path.splitext(name)
+        if path.startswith("tests/") and stem.endswith(("_test", "_fuzz")):
+            with open(os.path.join(top, folder, "BUILD.bazel"), encoding="utf-8") as build:
+                if stem not in build.read():
+                    yield path, 1, "no BUILD.bazel runs this test"
+
+
 def check_format(top, paths):
     sources = [path for path in paths if path.endswith((".c", ".h"))]
     run = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=top,
@@ -179,7 +194,7 @@ def main():
                             capture_output=True, text=True, check=True).stdout.split()
     paths = [path for path in listed if os.path.exists(os.path.join(top, path)) and "golden/" not in path]
     findings, known = list(check_format(top, paths)) + list(check_settings(top, paths)), known_names(top)
-    findings += check_version(top)
+    findings += [*check_version(top), *check_tests(top, paths)]
     rpcs = rpc_names(top)
     for path in paths:
         with open(os.path.join(top, path), encoding="utf-8") as source:

@@ -6,7 +6,7 @@
 
 #include "api/draw/draw.h"
 
-/* Bytes of a thread's name, which is what the kernel keeps of a process's name, too. */
+/* Bytes of a thread's name; the kernel limits a process's name to the same size. */
 #define DEEPFLOW_COMM 15
 
 struct deepflow_process {
@@ -20,7 +20,7 @@ struct deepflow_process deepflow_process(const struct sonde_profile *profile,
 /* Whether a sample was taken on the main thread of its process. Labels "pid" and "tid" decide if
  * the sample has both. Otherwise the name does: a thread without a name is the main thread, and so
  * is one that is named like the process, because exec names the main thread after the executable.
- * Threads that the process does not name inherit that name, so their samples count there, too. */
+ * Threads that the process does not name inherit that name, so their samples also count there. */
 bool deepflow_is_main_thread(const struct sonde_profile *profile, const struct sonde_sample *sample,
                              const struct deepflow_process *process);
 /* The process that a sample of the host view belongs to: the name of its only location, which has

@@ -6,8 +6,7 @@
  * Every table is an object of columns of the same length. A thread has its own strings, functions,
  * frames and stacks. A node of the call tree is a stack: its prefix is its parent, and parents come
  * first. The tree's frames are functions: they have a source file and the line where they start,
- * and
- * no addresses.
+ * and no addresses.
  *
  * A profile with a timeline says in which 20 ms a sample was taken; the samples of a bin are spread
  * over it. Without one a thread's stacks follow each other in the order of the tree, each for as

@@ -71,8 +71,8 @@ void draw_page_empty(struct draw_page *page);
 
 /* The colour class of a frame: a letter for its module and a digit for its name. */
 void draw_colour(const struct draw_frame *frame, enum sonde_palette palette, char colour[3]);
-/* The same for a difference: red = grew, blue = shrank. The values are shares of what is the whole
- * on both sides, from 0 to 1. */
+/* The colour class of a frame in a difference: red = grew, blue = shrank. The values are shares of
+ * each side's total, from 0 to 1. */
 void draw_diff_colour(double share, double base_share, char colour[3]);
 void draw_number(struct sonde_buf *out, double value); /* at most two decimals */
 

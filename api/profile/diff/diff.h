@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Compares two profiles, stack by stack. They may be of two versions of a program: functions match
- * by their name and by the role of their file (the main program, a library without its version,
- * the kernel), not by the file's name or by address. In files of the same build, different
- * addresses are different stacks, so that lines can be compared, too.
+ * by their name and by the role of their file (the main program, a library without its version, the
+ * kernel), not by the file's name or by address. In files of the same build, different addresses
+ * are different stacks, so that lines can also be compared.
  *
  * Both must measure the same in the same unit: SONDE_INVALID_ARGUMENT if the names of their sample
  * types or period types differ, or their periods. Different periods are allowed if both profiles
@@ -20,7 +20,7 @@ struct sonde_diff_options {
     bool growth_only;    /* only stacks whose value of `type` grew */
     bool by_function;    /* leave out addresses and lines: a stack is a list of functions */
     bool keep_addresses; /* for formats that show them; functions match nevertheless */
-    bool merge_threads;  /* with by_function: leave out threads, too */
+    bool merge_threads;  /* with by_function: also leave out threads */
     const char *type;    /* default sample type of the result; NULL: that of `now` */
 };
 

@@ -240,7 +240,8 @@ static bool is_unnamed_of_other_build(const struct sonde_profile *profile,
            is_unnamed(profile, location);
 }
 
-/* A copy of now whose code without names is named by file, if base has it in another build. */
+/* Copies `now`. Unnamed code is named after its file if `base` has another build of that file,
+ * because their addresses cannot be compared. */
 static sonde_err name_now(const struct match *match, struct sonde_profile **named) {
     const struct sonde_profile *now = match->now;
     struct profile_copy copy;

@@ -10,8 +10,8 @@
 
 /* The base name of a path, without " (deleted)". */
 struct sonde_slice match_file_name(const char *path);
-/* The file name of a library without its version: "libssl" for "/lib/libssl.so.1.1",
- * "libpython" for "libpython3.11.so.1.0". */
+/* The file name of a library without its version: "libssl" for "/lib/libssl.so.1.1", "libpython"
+ * for "libpython3.11.so.1.0". */
 struct sonde_slice match_library(const char *path);
 /* A function's name without what compilers append to variants of it: ".isra.0", ".cold",
  * " [clone .part.1]", "::h0123456789abcdef". */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The two functions of glibc 2.35 and 2.36 that Debian 12's libgcc_s and libstdc++ use, for a
- * distribution with glibc 2.34 (RHEL 9). bundle.py makes these two libraries ask for them without
- * a version. Every program names libc before this library, so a glibc that has them comes first. */
+ * distribution with glibc 2.34 (RHEL 9). bundle.py makes these two libraries ask for them without a
+ * version. Every program names libc before this library, so a glibc that has them comes first. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Debian's libgrpc is not instrumented, so ThreadSanitizer does not know that starting a batch
- * happens before its tag leaves the completion queue. These two macros declare that order; they
- * are empty in other builds. */
+ * happens before its tag leaves the completion queue. These two macros declare that order; they are
+ * empty in other builds. */
 #ifndef SONDE_SERVICE_CORE_TSAN_H
 #define SONDE_SERVICE_CORE_TSAN_H
 

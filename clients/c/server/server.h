@@ -32,7 +32,8 @@ struct server_method {
     enum sonde_scope scope; /* that a token needs */
     /* The first request. May set the call's state. */
     void (*on_start)(void *context, struct server_call *call, const ProtobufCMessage *message);
-    /* What follows is for methods with streams, and only runs if on_start has set a state. */
+    /* The callbacks below are for methods with streams, and run only if on_start has set a
+     * state. */
     /* A later request; the next is read after server_next. NULL: there are no more. */
     void (*on_message)(void *state, const ProtobufCMessage *message);
     void (*on_sent)(void *state); /* the message has left */

@@ -27,8 +27,8 @@ struct command {
 };
 
 /* Returns the pid, or 0 if fork failed. The child exits with 125 if the barrier's other end is
- * closed without a byte. If the command cannot be executed, the child prints an
- * error and exits with 126, or with 127 if the command does not exist. */
+ * closed without a byte. If the command cannot be executed, the child prints an error and exits
+ * with 126, or with 127 if the command does not exist. */
 pid_t command_start(const struct command *command);
 
 #endif

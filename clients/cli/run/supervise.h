@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The main loop of `sonde run`, and of `sonde record` with a command. It forwards signals to the
- * command, reads the helpers' output, restarts helpers that exit, and ends when the command
- * exits. Main thread only. */
+ * command, reads the helpers' output, restarts helpers that exit, and ends when the command exits.
+ * Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_SUPERVISE_H
 #define SONDE_CLIENTS_CLI_RUN_SUPERVISE_H
 

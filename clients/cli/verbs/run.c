@@ -303,7 +303,7 @@ static void warn_if_nobody_listens(const char *path) {
         close(fd);
 }
 
-/* A private sonded and gateway, unless the command joins others. */
+/* Starts a private sonded and gateway, unless the command joins others. */
 static sonde_err start_helpers(struct run *run, struct sonde_diag *diag) {
     if (run->settings.socket)
         return SONDE_OK;

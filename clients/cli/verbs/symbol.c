@@ -166,7 +166,7 @@ static int on_symbol(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"return", 'r', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct symbol_settings, returns), 0, 0,
-     "treat them as return addresses: look one byte before"},
+     "treat addresses as return addresses (resolve the byte before)"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct symbol_settings, json), 0, 0,
      "print the answer as JSON"},
     {"build-id", 'b', "ID", NULL, SONDE_OPTION_TEXT, offsetof(struct symbol_settings, build_id), 0,

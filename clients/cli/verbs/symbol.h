@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What symbol.c, which resolves addresses, shares with symbol_files.c, which manages sonded's
- * symbol files. */
+ * Shared by symbol.c, which resolves addresses, and symbol_files.c, which manages sonded's symbol
+ * files. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
 #define SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
 

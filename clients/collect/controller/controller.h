@@ -8,8 +8,8 @@
  *     budget ── settings ──▶ link ◀── acknowledgements ── spool ──▶ deliver ──▶ History
  *
  * Threads: callbacks of calls run on the client loop's thread, `durable` on the spool's, lists of
- * hosts on discovery's; controller_tick and the rest on the main thread. One lock
- * guards the controller and its hosts. */
+ * hosts on discovery's; controller_tick and the rest on the main thread. One lock guards the
+ * controller and its hosts. */
 #ifndef SONDE_CLIENTS_COLLECT_CONTROLLER_CONTROLLER_H
 #define SONDE_CLIENTS_COLLECT_CONTROLLER_CONTROLLER_H
 

@@ -172,8 +172,8 @@ void sharing_finish(struct controller *controller);
 /* registered.c: forgets registered hosts that have been away for long. */
 void registered_sweep(struct controller *controller, int64_t now_ms);
 
-/* settings.c: the first request, and each later one that is due; NULL = nothing is. In the arena.
- * */
+/* settings.c: the first request, and each later one that is due; NULL = nothing is. In the
+ * arena. */
 Sonde__V1__CollectRequest *settings_start(struct link *link, struct sonde_arena *arena);
 Sonde__V1__CollectRequest *settings_next(struct link *link, struct sonde_arena *arena);
 

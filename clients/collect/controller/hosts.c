@@ -65,7 +65,8 @@ void host_drop(struct host *host) {
         free_host(host);
 }
 
-/* What a source says of a host, which may have changed. False when out of memory. */
+/* Takes over a source's labels and names of a host, which may have changed. Returns false when out
+ * of memory. */
 static bool describe(struct host *host, const struct discovered_host *from) {
     char *address = dup(from->address), *tls_name = dup(from->tls_name),
          *origin = dup(from->origin);

@@ -73,8 +73,7 @@ static sonde_err add_host(struct controller *controller, const char *name, const
     for (size_t i = 0; i < controller->host_count; i++)
         count += controller->hosts[i]->is_registered;
     if (count >= REGISTERED_MAX_HOSTS)
-        return sonde_fail(diag, SONDE_UNAVAILABLE,
-                          "this controller has %d registered hosts and takes no more",
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "limit of %d registered hosts reached",
                           REGISTERED_MAX_HOSTS);
     struct host *host = host_create(controller, &from);
     if (!host || !hosts_insert(controller, host)) {

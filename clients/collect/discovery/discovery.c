@@ -72,7 +72,7 @@ static int64_t unix_ns(void) {
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Takes a result: a list, or NULL and why. True if the source has a new list. */
+/* Takes a result: a list, or NULL with the reason. Returns true if the source has a new list. */
 static bool take_result(struct discovery *discovery, struct source *source, struct host_list *list,
                         const struct sonde_diag *diag) {
     if (!list) {

@@ -11,8 +11,8 @@
  * A source that fails keeps its last list, and says why. A list with a mistake is refused as a
  * whole, with line or byte. An empty file is a mistake, because writers empty files before they
  * fill them. ADDRESS is HOST:PORT or unix:PATH; a missing port is never guessed: it is a mistake.
- * At most DISCOVERY_MAX_HOSTS hosts; those of later sources are left out, and their source says
- * how many. Hosts with the same address count once: the first source's. Names are distinct: a host
+ * At most DISCOVERY_MAX_HOSTS hosts; those of later sources are left out, and their source says how
+ * many. Hosts with the same address count once: the first source's. Names are distinct: a host
  * whose name an earlier source uses for another host has its address as its name. The bounds of
  * names and labels are in host_list.h, those of files and servers in source.h.
  *

@@ -28,8 +28,8 @@ struct host_list {
 struct host_list *host_list_create(const char *origin);
 void host_list_destroy(struct host_list *list); /* NULL is fine */
 
-/* Labels for several hosts: checks, copies and sorts them. SONDE_INVALID_ARGUMENT: the text of diag
- * begins with what is wrong, for the caller to put the place before it. */
+/* Checks, copies and sorts labels that several hosts share. SONDE_INVALID_ARGUMENT: the text of
+ * diag begins with what is wrong, for the caller to put the place before it. */
 SONDE_MUST_USE sonde_err host_list_labels(struct host_list *list,
                                           const struct discovered_label *labels, size_t count,
                                           const struct discovered_label **copy,
@@ -44,8 +44,8 @@ SONDE_MUST_USE sonde_err host_list_add(struct host_list *list, const struct disc
 SONDE_MUST_USE sonde_err host_list_read_text(struct host_list *list, const char *place, char *text,
                                              size_t len, struct sonde_diag *diag);
 /* Prometheus' [{"targets": ["HOST:PORT", ...], "labels": {"KEY": "VALUE", ...}}, ...]. Labels whose
- * names begin with __ are left out, but __sonde_name is the name of the group's only target, and
- * __sonde_tls_name the TLS name of its targets. */
+ * names begin with __ are left out, except two. __sonde_name is the name of the group's only
+ * target, __sonde_tls_name the TLS name of its targets. */
 SONDE_MUST_USE sonde_err host_list_read_json(struct host_list *list, const char *place,
                                              const char *text, size_t len, struct sonde_diag *diag);
 /* Whether a file's contents are JSON: they begin with { or with an array of something else than an

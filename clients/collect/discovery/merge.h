@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lists of all sources as one. A host that several sources have is that of the first one. A
- * host whose name an earlier source uses for another address has its address as its name.
+ * Merges the lists of all sources. If several sources list a host, the first one's entry counts. If
+ * an earlier source uses a host's name for another address, the host is named by its own address.
  *
  * Thread safety: any thread. */
 #ifndef SONDE_CLIENTS_COLLECT_DISCOVERY_MERGE_H
@@ -17,8 +17,8 @@ struct merged_hosts {
     unsigned char digest[MERGE_DIGEST]; /* equal for equal lists, labels included */
 };
 
-/* lists: in the order of the sources; NULL = that one has none. left_out[i]: how many hosts of
- * list i are beyond DISCOVERY_MAX_HOSTS. SONDE_OUT_OF_MEMORY. */
+/* Lists are in the order of their sources; NULL = that source has none. left_out[i] is the number
+ * of hosts of list i beyond DISCOVERY_MAX_HOSTS. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err merge_hosts(struct host_list *const *lists, size_t count,
                                      struct merged_hosts *merged, size_t *left_out);
 void merged_hosts_finish(struct merged_hosts *merged); /* zeroed memory is fine */

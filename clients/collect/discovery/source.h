@@ -44,7 +44,7 @@ bool source_stamps_equal(const struct source_stamp *a, const struct source_stamp
  * SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err source_read_file(const struct source_spec *spec, struct host_list **list,
                                           struct sonde_diag *diag);
-/* All A and AAAA records; their tls_name is NAME. SONDE_UNAVAILABLE. */
+/* Returns the hosts of all A and AAAA records; their tls_name is NAME. SONDE_UNAVAILABLE. */
 SONDE_MUST_USE sonde_err source_read_dns(const struct source_spec *spec, struct host_list **list,
                                          struct sonde_diag *diag);
 /* Takes at most SOURCE_HTTP_S and SOURCE_MAX_HTTP_BYTES, and follows SOURCE_HTTP_REDIRECTS, from

@@ -2,9 +2,9 @@
  *
  * Budgets: how many samples per hour each service may use, over all hosts. A service with more
  * processes than its budget allows is recorded in a random fraction of them, with a weight, so that
- * sums stay unbiased: probability p, weight 1/p (CollectSettings.rules). If a process has the
- * value x, its recorded value is x/p with probability p and otherwise 0, so its expectation is x
- * (Horvitz and Thompson, 1952). The sum over processes has the variance sum(x^2) * (1 - p) / p.
+ * sums stay unbiased: probability p, weight 1/p (CollectSettings.rules). If a process has the value
+ * x, its recorded value is x/p with probability p and otherwise 0, so its expectation is x (Horvitz
+ * and Thompson, 1952). The sum over processes has the variance sum(x^2) * (1 - p) / p.
  *
  * p is tuned every BUDGET_TUNE_S, as Strobelight tunes its run probabilities:
  *
@@ -26,10 +26,9 @@
  *     kworker*           0
  *
  * SERVICE is a name with * for any characters; the first match decides. A name with spaces, # or
- * quotes is in double quotes, with \" and \\. 0 = the service is not recorded; "none" =
- * without a limit, at the probability `start`. Each service that matches has the budget for
- * itself. A service that no line matches has no limit. At most BUDGET_MAX_LINES lines with a
- * service.
+ * quotes is in double quotes, with \" and \\. 0 = the service is not recorded; "none" = without a
+ * limit, at the probability `start`. Each service that matches has the budget for itself. A service
+ * that no line matches has no limit. At most BUDGET_MAX_LINES lines with a service.
  *
  * Bounds: BUDGET_MAX_TRACKED services are measured. When there are more, those that were not seen
  * for BUDGET_TUNE_S make room; further ones use their line's `start`. A service that was not seen

@@ -73,7 +73,7 @@ Sonde__V1__CollectRule **budget_rules(struct budget *budget, size_t *count) {
     return budget->rule_pointers;
 }
 
-/* Before the first tuning: what was counted so far, which is at least this much. */
+/* Before the first tuning, extrapolate from the samples so far (a lower bound). */
 static double recent_of(const struct budget_service *service) {
     return service->recent_per_hour >= 0 ? service->recent_per_hour
                                          : (double)service->samples * 3600 / BUDGET_TUNE_S;

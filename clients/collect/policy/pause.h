@@ -41,7 +41,7 @@ SONDE_MUST_USE sonde_err pause_write(const char *dir, bool is_paused, const char
 
 struct pause_switch;
 
-/* dir NULL: only in memory. SONDE_IO: the directory is missing. */
+/* dir NULL keeps the pause in memory only. Returns SONDE_IO if the directory is missing. */
 SONDE_MUST_USE sonde_err pause_open(const char *dir, struct pause_switch **created,
                                     struct sonde_diag *diag);
 /* Reads the file again; copies the reason. While it cannot be known, the last state stays. */

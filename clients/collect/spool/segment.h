@@ -6,8 +6,8 @@
  *     u64 source   i64 when (Unix ns)   u32 windows   payload: the entry, compressed with zstd
  *
  * The payloads of a file are one zstd frame that is flushed after each entry: names, labels and ids
- * that earlier entries had take hardly any space. A block can only be read after those before it.
- * A file that was being written when the machine stopped may end inside a block. Thread safety: any
+ * that earlier entries had take hardly any space. A block can only be read after those before it. A
+ * file that was being written when the machine stopped may end inside a block. Thread safety: any
  * thread. */
 #ifndef SONDE_CLIENTS_COLLECT_SPOOL_SEGMENT_H
 #define SONDE_CLIENTS_COLLECT_SPOOL_SEGMENT_H

@@ -51,7 +51,7 @@ struct spool {
 };
 
 void spool_name(uint64_t number, char name[32]);
-/* The oldest segment that is not taken, or NULL. With the lock held. */
+/* Returns the oldest segment that is not taken, or NULL. Call it with the lock held. */
 struct sealed *spool_next_sealed(const struct spool *spool);
 
 #endif

@@ -15,8 +15,8 @@ struct connect {
 
 /* Whether the request is JSON; otherwise it is protobuf. */
 bool connect_is_json(const struct request_context *context);
-/* The request's message, to be freed with protobuf_c_message_free_unpacked. NULL: it was malformed
- * or of another media type, and has been answered. */
+/* Returns the request's message, to be freed with protobuf_c_message_free_unpacked. NULL if it was
+ * malformed or of another media type, and has been answered. */
 ProtobufCMessage *connect_read(const struct request_context *context,
                                const ProtobufCMessageDescriptor *type);
 /* relay_create for a state that begins with struct connect. */

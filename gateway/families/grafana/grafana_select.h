@@ -24,7 +24,8 @@ bool grafana_is_text(const char *text);
 SONDE_MUST_USE sonde_err grafana_read_range(int64_t start_ms, int64_t end_ms,
                                             Sonde__V1__Selection *selection,
                                             struct sonde_diag *diag);
-/* {a="b"}, or ID{a="b"} with the id of a type; of several, at most one may select anything. */
+/* Reads {a="b"}, or ID{a="b"} with the id of a type. Of several selectors, at most one may select
+ * anything. */
 SONDE_MUST_USE sonde_err grafana_read_matchers(char *const *matchers, size_t count,
                                                struct sonde_arena *arena,
                                                Sonde__V1__Selection *selection,

@@ -3,8 +3,8 @@
  * The tick stream that all captures of a target share: as fast as the fastest capture wants, and
  * running while there is one. The target's source is asked for periods, and answers when its clocks
  * run: a guest is sent CpuConfig and answers with CpuState. After a stop, the answer is awaited for
- * a moment, so that the last records count. Captures that arrive meanwhile wait for the
- * next start. */
+ * a moment, so that the last records count. Captures that arrive meanwhile wait for the next
+ * start. */
 #include "service/engine/capture/clock.h"
 #include "service/engine/capture/budget.h"
 #include "service/engine/capture/samples.h"

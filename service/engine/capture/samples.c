@@ -81,8 +81,8 @@ static uint64_t share_of(const struct cpu_capture *capture, const struct spent *
     return (uint64_t)((double)spent->amount * (double)inside_ns / (double)span_ns);
 }
 
-/* Sets `pending` of each capture to the number of samples that the amount stands for; false when
- * it is 0 for all. */
+/* Sets `pending` of each capture to the number of samples that the amount stands for; false when it
+ * is 0 for all. */
 static bool thin(struct target *target, const struct spent *spent) {
     uint64_t any = 0;
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {

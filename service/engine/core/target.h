@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One attached process: its address space and clock, and the captures of it. Or a host target
- * (host/host.h): one or several processes that are sampled from outside.
- * Thread safety: engine thread only, except the fields marked (list), which other threads read
- * under the engine's targets_lock, `sessions` and `polls`, which are guarded by session_lock. */
+ * (host/host.h): one or several processes that are sampled from outside. Thread safety: engine
+ * thread only, except the fields marked (list), which other threads read under the engine's
+ * targets_lock, `sessions` and `polls`, which are guarded by session_lock. */
 #ifndef SONDE_SERVICE_ENGINE_CORE_TARGET_H
 #define SONDE_SERVICE_ENGINE_CORE_TARGET_H
 

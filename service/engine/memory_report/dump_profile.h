@@ -18,8 +18,8 @@
  * memory. */
 struct generation *heap_mappings(struct sonde_slice lines);
 
-/* The caller destroys *profile, which is NULL on failure. The files of `process` are named.
- * The dump's text is freed as soon as it has been parsed, so `dump` is empty afterwards. */
+/* The caller destroys *profile, which is NULL on failure. The files of `process` are named. The
+ * dump's text is freed as soon as it has been parsed, so `dump` is empty afterwards. */
 SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine,
                                             const struct process_identity *process,
                                             struct heap_text *dump, bool keep_frames,

@@ -18,8 +18,8 @@ struct heap_text {
     struct sonde_buf copy;
 };
 
-/* Reads all of fd, which is borrowed. SONDE_TOO_LARGE past HEAP_TEXT_MAX,
- * SONDE_CORRUPT if it is not a regular file, SONDE_IO. */
+/* Reads all of fd, which is borrowed. SONDE_TOO_LARGE past HEAP_TEXT_MAX, SONDE_CORRUPT if it is
+ * not a regular file, SONDE_IO. */
 SONDE_MUST_USE sonde_err heap_text_open(int fd, struct heap_text *text, struct sonde_diag *diag);
 /* Moves the text to a buf, copying it if it is mapped. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err heap_text_take(struct heap_text *text, struct sonde_buf *out);

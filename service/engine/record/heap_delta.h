@@ -2,8 +2,8 @@
  *
  * Snapshots of one process's heap as records: what is in use, and what was allocated since the last
  * snapshot. The allocator counts since profiling was switched on, or reset, so the sums of the last
- * snapshot are kept. A process with more than HEAP_DELTA_STACKS stacks, or for which there
- * is no room, has no second record. Thread safety: one thread at a time per heap_delta. */
+ * snapshot are kept. A process with more than HEAP_DELTA_STACKS stacks, or for which there is no
+ * room, has no second record. Thread safety: one thread at a time per heap_delta. */
 #ifndef SONDE_SERVICE_ENGINE_RECORD_HEAP_DELTA_H
 #define SONDE_SERVICE_ENGINE_RECORD_HEAP_DELTA_H
 

@@ -4,8 +4,8 @@
  *
  * Thread names are in a set-associative cache of sets of eight, of which a new thread replaces the
  * least recently used. So a guest that sends colliding thread ids only loses names, and a lookup
- * never takes more than eight comparisons. The cache doubles when it is half full, up to 8,192
- * sets and as long as the guest's user has memory. Thread safety: engine thread only. */
+ * never takes more than eight comparisons. The cache doubles when it is half full, up to 8,192 sets
+ * and as long as the guest's user has memory. Thread safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_REPORT_THREAD_NAMES_H
 #define SONDE_SERVICE_ENGINE_REPORT_THREAD_NAMES_H
 

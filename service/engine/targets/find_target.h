@@ -9,8 +9,8 @@
 
 /* `caller` is the user who asks: a name, or none, means that user's targets, if there are any,
  * because other users can start targets with any name. For root it means the targets of sonded's
- * own user.
- * *target is valid while the lock is held; retain it to use it longer. Errors as engine_find. */
+ * own user. *target is valid while the lock is held; retain it to use it longer. Errors as
+ * engine_find. */
 SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
                                      uid_t caller, struct target **target, struct sonde_diag *diag);
 /* Processes are listed once, though one that is also sampled from outside is two targets: adds the

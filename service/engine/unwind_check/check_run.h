@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The parts of one check: check_samples.c takes samples and walks them, check_other.c has them
- * walked by libunwind, check_answer.c names what differs,
- * check_save.c chooses a stack to save. Thread safety: one thread. */
+ * walked by libunwind, check_answer.c names what differs, check_save.c chooses a stack to save.
+ * Thread safety: one thread. */
 #ifndef SONDE_SERVICE_ENGINE_UNWIND_CHECK_CHECK_RUN_H
 #define SONDE_SERVICE_ENGINE_UNWIND_CHECK_CHECK_RUN_H
 

@@ -9,9 +9,8 @@
 
 struct other_walker;
 
-/* The modules stay valid until the walker is destroyed; the file of module n is the open
- * descriptor CHECK_FIRST_FILE + n. libunwind must be loaded (other_library.h). NULL when out of
- * memory. */
+/* The modules stay valid until the walker is destroyed; the file of module n is the open descriptor
+ * CHECK_FIRST_FILE + n. libunwind must be loaded (other_library.h). NULL when out of memory. */
 struct other_walker *other_walker_create(const struct check_module *modules, uint32_t count);
 void other_walker_destroy(struct other_walker *walker);
 /* Writes at most CHECK_MAX_FRAMES pcs, leaf first, and returns their number. */

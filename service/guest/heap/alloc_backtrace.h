@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The stack of an allocation, walked by the same code and module map as a tick (signal/walk.h). It
- * replaces jemalloc's own backtrace, and Sonde's sampler uses it, too. Any thread may call it in
+ * replaces jemalloc's own backtrace, and Sonde's sampler also uses it. Any thread may call it in
  * the middle of an allocation, in a signal handler, even recursively: it takes no lock and calls
  * nothing that allocates.
  *
@@ -32,7 +32,7 @@ uint32_t alloc_backtrace_take(const struct unwind_registers *here, uint64_t call
 /* True when every walk that was under way at the call has ended. Does not wait: after false, ask
  * again later. Control thread only. */
 bool alloc_backtrace_is_quiescent(void);
-/* In the child of a fork, where walks of the parent's other threads do not exist. */
+/* Call it in the child of a fork: walks of the parent's other threads do not exist there. */
 void alloc_backtrace_after_fork(void);
 
 #endif

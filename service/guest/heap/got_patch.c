@@ -220,9 +220,9 @@ static uint32_t hash_of(const char *name) {
     return hash;
 }
 
-/* The address of a function that the object itself defines, 0 = none. dlsym would return the
- * canonical address instead, which in a program that is not position-independent is the program's
- * PLT entry. */
+/* Returns the address of a function that the object itself defines; 0 = it does not define one.
+ * dlsym would return the canonical address instead, which in a program that is not
+ * position-independent is the program's PLT entry. */
 static uint64_t find_function(const struct object *object, const char *name) {
     const uint32_t *table = object->hash;
     uint32_t hash = hash_of(name);

@@ -41,8 +41,8 @@ struct got_patch_info {
 const struct got_patch_info *got_patch_find(void);
 /* Whether the object that defines malloc contains this function. */
 bool got_patch_defines_malloc(const void *function);
-/* Installs the wrappers, or restores the real functions. False: some libraries were being loaded
- * and were left out, so call again. */
+/* Installs the wrappers, or restores the real functions. Returns false if some libraries were being
+ * loaded and were left out, so call again. */
 bool got_patch_apply(bool install);
 /* Whether libraries were loaded or unloaded since the last pass. */
 bool got_patch_is_stale(void);

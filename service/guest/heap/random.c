@@ -13,8 +13,9 @@ uint64_t random_next(uint64_t *state) {
     return z ^ (z >> 31);
 }
 
-/* -ln(u / 2^53) for u in 1..2^53. The mantissa m is in [1, 2), and ln m = 2 atanh((m - 1) / (m +
- * 1)), whose argument is below 1/3, so that ten terms of the series suffice. */
+/* -ln(u / 2^53) for u in 1..2^53. The mantissa m is in [1, 2), and ln m = 2
+ * atanh((m - 1) / (m + 1)), whose argument is below 1/3, so that ten terms of the series
+ * suffice. */
 static double minus_log(uint64_t u) {
     double value = (double)u, m;
     uint64_t bits;

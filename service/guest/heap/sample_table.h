@@ -48,7 +48,7 @@ static inline uint32_t sample_table_filter_index(const void *block) {
     return (uint32_t)((address >> 4 ^ address >> 20) % SAMPLE_TABLE_FILTER);
 }
 
-/* False: the block is not in the index. */
+/* Returns false if the block is not in the index. */
 static inline bool sample_table_may_hold(const void *block) {
     return __builtin_expect(
         atomic_load_explicit(&sample_table_filter[sample_table_filter_index(block)],
@@ -57,8 +57,8 @@ static inline bool sample_table_may_hold(const void *block) {
 }
 
 /* Allocates the memory unless it is there; 0 or an errno. The full table takes 194 MiB of address
- * space. Under RLIMIT_AS or RLIMIT_DATA it is halved until it takes at most a sixteenth of what
- * is free; ENOMEM if the smallest takes more. Control thread only. */
+ * space. Under RLIMIT_AS or RLIMIT_DATA it is halved until it takes at most a sixteenth of what is
+ * free; ENOMEM if the smallest takes more. Control thread only. */
 int sample_table_open(void);
 bool sample_table_is_open(void);
 /* The sealed memfd for sonded, borrowed; -1 = none, or the application has closed it. Control

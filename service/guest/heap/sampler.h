@@ -5,10 +5,10 @@
  *
  * Each thread counts down the bytes to its next sample, which costs an allocation one comparison
  * and one subtraction. The distance between samples is the whole part of an exponential of mean R.
- * An exponential has no memory, so an allocation of n bytes is sampled with probability 1 - exp(-n
- * / R) whatever came before it. When each allocation is to be sampled with a fixed probability (R =
- * 1 is probability 1), no thread's epoch ever matches, and sampler_choose sees every allocation.
- * Each sample stores its own probability, so estimates stay exact when R changes.
+ * An exponential has no memory, so an allocation of n bytes is sampled with probability
+ * 1 - exp(-n / R) whatever came before it. When each allocation is to be sampled with a fixed
+ * probability (R = 1 is probability 1), no thread's epoch ever matches, and sampler_choose sees
+ * every allocation. Each sample stores its own probability, so estimates stay exact when R changes.
  *
  * The kernel zeroes the state in the child of a fork (MADV_WIPEONFORK), which disables the sampler
  * there. Nothing is sampled while the sampler is disabled, or on the control thread. Functions are
@@ -47,7 +47,7 @@ struct sampler_thread {
 };
 extern __thread struct sampler_thread sampler_thread __attribute__((tls_model("initial-exec")));
 
-/* Counts an allocation of that size. True: sampler_choose must decide. */
+/* Counts an allocation of that size. Returns true if sampler_choose must decide. */
 static inline bool sampler_is_due(uint64_t bytes) {
     uint32_t epoch = atomic_load_explicit(&sampler_page.state.epoch, memory_order_relaxed);
     bool other = sampler_thread.epoch != epoch;
@@ -66,7 +66,7 @@ bool sampler_choose(uint64_t bytes, struct sampler_choice *choice);
 /* Notes a sampled allocation that succeeded. caller: the return address of the malloc call. */
 void sampler_note(const void *block, uint64_t bytes, const struct sampler_choice *choice,
                   const void *caller);
-/* Called before the real free. True, with what was noted, if the block was sampled. */
+/* Call it before the real free. Returns true, and what was noted, if the block was sampled. */
 bool sampler_forget(const void *block, struct sample *sample);
 /* Undoes sampler_forget, because the block was not freed. */
 void sampler_restore(const void *block, const struct sample *sample);

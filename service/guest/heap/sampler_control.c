@@ -182,8 +182,8 @@ int sampler_control_tick(int64_t now_ns) {
     return (int)(LOOK_NS / 1000000);
 }
 
-/* The child's imports still point to the wrappers, which pass calls on: the kernel has zeroed the
- * sampler's state. */
+/* The child's GOT still points to the wrappers. They pass calls through, because MADV_WIPEONFORK
+ * has zeroed the sampler's page. */
 void sampler_control_after_fork(void) {
     rates[SAMPLER_USE_HEAP] = rates[SAMPLER_USE_ALLOCS] = (struct sampler_rate){0};
     is_patched = is_open = is_patch_due = false;

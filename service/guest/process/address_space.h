@@ -26,14 +26,14 @@ enum address_space_kind {
 bool address_space_allows(enum address_space_kind kind, uint64_t bytes);
 
 /* Private zeroed memory whose pages are allocated as they are used. The caller owns it and frees it
- * with munmap. NULL: not allowed, or the kernel refused. */
+ * with munmap. Returns NULL if it is not allowed, or the kernel refuses. */
 void *address_space_reserve(size_t bytes);
 
 /* The caller got along with less than was refused. */
 void address_space_forget(void);
 
-/* Appends a sentence about the last refusal: the limit, what is free, and what to do. False
- * if nothing was refused since the last call. */
+/* Appends a sentence about the last refusal: the limit, what is free, and what to do. False if
+ * nothing was refused since the last call. */
 bool address_space_reason(char *buffer, size_t size);
 
 #endif

@@ -20,11 +20,12 @@ bool procfs_each_number(const char *path, void (*visit)(uint32_t number, void *c
 /* Field `number` (from 3) of /proc/self/stat, 0 when it cannot be read. */
 uint64_t procfs_stat_field(int number);
 
-/* A hexadecimal line of a thread's status file, such as "SigBlk:"; 0 when it cannot be read. */
+/* Reads a hexadecimal line of a thread's status file, such as "SigBlk:". Returns 0 if it cannot be
+ * read. */
 uint64_t procfs_task_mask(uint32_t tid, const char *line);
 
 /* A thread's seccomp mode (0 none, 1 strict, 2 filter) and number of filters, which is 0 before
- * Linux 5.9. False: its status file cannot be read. */
+ * Linux 5.9. Returns false if its status file cannot be read. */
 struct procfs_seccomp {
     uint64_t mode, filters;
 };

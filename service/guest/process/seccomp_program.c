@@ -3,8 +3,7 @@
  * Jumps of such a program only go forward, so one pass over the instructions finds all that can be
  * reached. Along the way the accumulator is known as long as it depends on nothing but constants,
  * the number of the call and the architecture. Where it is not known, both ways of a jump are
- * taken.
- * The instructions and what they return: Documentation/networking/filter.rst and
+ * taken. The instructions and what they return: Documentation/networking/filter.rst and
  * Documentation/userspace-api/seccomp_filter.rst of Linux. */
 #include "service/guest/process/seccomp_program.h"
 

@@ -26,8 +26,8 @@ void install_restore(void);
 /* In the child of a fork. */
 void install_after_fork(void);
 
-/* sigaction for the application. True: our handler is installed for this signal, so the remembered
- * action was read and changed. False: call the kernel. Any thread; signal-safe. */
+/* sigaction for the application. Returns true if our handler is installed for this signal: then the
+ * remembered action was read and changed. If not, call the kernel. Any thread; signal-safe. */
 bool install_virtual(int signal, const struct sigaction *action, struct sigaction *old);
 
 #endif

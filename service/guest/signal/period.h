@@ -42,9 +42,9 @@ bool period_renew(struct sampled_thread *thread, uint64_t nominal_ns);
 SONDE_SIGSAFE
 uint64_t period_count(const struct sampled_thread *thread, uint64_t due_ns);
 
-/* CPU time of the thread that no record covers yet: cpu_ns (its clock now) - base - counted -
- * reported. Arming sets the base so that one full period is due at the first tick, however early
- * that tick comes. Negative when a sample has counted ahead. */
+/* CPU time of the thread that no record covers yet: cpu_ns (its clock
+ * now) - base - counted - reported. Arming sets the base so that one full period is due at the
+ * first tick, however early that tick comes. Negative when a sample has counted ahead. */
 SONDE_SIGSAFE
 int64_t period_due_ns(const struct sampled_thread *thread, int64_t cpu_ns);
 

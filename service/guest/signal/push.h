@@ -13,8 +13,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Reserves zeroed memory of `size` bytes, a multiple of 8, in the ring of thread `tid`. NULL: there
- * was no room, which is counted with weight_ns. */
+/* Reserves zeroed memory of `size` bytes, a multiple of 8, in the ring of thread `tid`. Returns
+ * NULL if there was no room, which is counted with weight_ns. */
 SONDE_SIGSAFE
 struct ring_record *ring_reserve(const struct ring_set *rings, uint32_t tid, uint32_t size,
                                  uint64_t weight_ns);
@@ -24,12 +24,13 @@ void ring_publish(struct ring_record *record, uint32_t size);
 /* Counts a drop. */
 SONDE_SIGSAFE
 void ring_drop(const struct ring_set *rings, enum ring_drop cause, uint64_t weight_ns);
-/* Records a thread's name (16 bytes) and label text ("" = none). False: dropped and counted with
- * weight_ns, the weight of the record that was to follow and must not be pushed now. */
+/* Records a thread's name (16 bytes) and label text ("" = none). Returns false if they were dropped
+ * and counted with weight_ns, the weight of the record that was to follow and must not be pushed
+ * now. */
 SONDE_SIGSAFE
 bool ring_push_thread(const struct ring_set *rings, uint32_t tid, const char *name, uint32_t label,
                       const char *text, uint64_t weight_ns);
-/* Records time without samples. False: dropped and counted. */
+/* Records time without samples. Returns false if it was dropped and counted. */
 SONDE_SIGSAFE
 bool ring_push_unseen(const struct ring_set *rings, uint32_t tid, uint64_t cpu_ns,
                       enum ring_unseen_cause cause);

@@ -15,7 +15,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Records the span, if there is one, and sets *request to its number for ring_sample.request.
- * False: there was no room, which is counted as a drop of weight_ns. */
+ * Returns false if there was no room; that counts as a drop of weight_ns. */
 SONDE_SIGSAFE
 bool span_push(uint32_t tid, uint64_t weight_ns, uint64_t *request);
 

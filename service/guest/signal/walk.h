@@ -88,8 +88,8 @@ struct walk_bounds {
     struct walk_stack thread;
     const struct walk_stack *extra; /* registered ones: coroutines, fibers, alternate stacks */
     uint32_t extra_count;
-    /* The process's SIGSEGV and SIGBUS handlers use walk_fault_resume. Then unknown stacks are
-     * walked, too, as far as they are mapped; otherwise a walk there has frame 0 only. */
+    /* The process's SIGSEGV and SIGBUS handlers use walk_fault_resume. Then unknown stacks are also
+     * walked, as far as they are mapped; otherwise a walk there has frame 0 only. */
     bool faults_resume;
 };
 
@@ -111,16 +111,16 @@ void walk_from_context(const ucontext_t *context, const struct walk_map *map,
                        struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                        uint32_t max_depth, struct walk_result *result);
 
-/* The same walk from given registers, of which rip, rsp and rbp must be known. rip is taken as an
+/* Walks from given registers, of which rip, rsp and rbp must be known. rip is treated as an
  * interrupted pc. */
 SONDE_SIGSAFE
 void walk_from_registers(const struct unwind_registers *registers, const struct walk_map *map,
                          struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                          uint32_t max_depth, struct walk_result *result);
 
-/* The frames of a thread's last walk, for callers that walk again and again from the same depths
- * (a heap hook). Where a walk reaches a frame that is in the memo, it does not look up rules for
- * the frames above; it compares each word that the last walk found them by with the stack. So the
+/* The frames of a thread's last walk, for callers that walk again and again from the same depths (a
+ * heap hook). Where a walk reaches a frame that is in the memo, it does not look up rules for the
+ * frames above; it compares each word that the last walk found them by with the stack. So the
  * result is that of a walk without a memo, whatever happened to the stack meanwhile. Zeroed memory
  * is an empty memo. It belongs to the user of its cache. 8 KiB. */
 #define WALK_MEMO_FRAMES 127u

@@ -2,8 +2,8 @@
  *
  * A walk that reuses the frames of the thread's last walk (walk.h). An ordinary walk is a chain of
  * dependent loads: each rule is found by the return address before it. With the memo the addresses
- * of all words are known beforehand, so their loads are independent, and rules need not be read:
- * 2 ns a frame, and no cold line of cache or table.
+ * of all words are known beforehand, so their loads are independent, and rules need not be read: 2
+ * ns a frame, and no cold line of cache or table.
  *
  * A frame's key, sp and bp determine its rule, and so where its return address and rbp are saved.
  * If those two words are what they were, the next frame is what it was: the return address is at

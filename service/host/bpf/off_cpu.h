@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Off-CPU time from outside: a BPF program on sched_switch. The kernel decides which processes
- * and which waits are recorded, so other processes pay one look-up per switch.
+ * Off-CPU time from outside: a BPF program on sched_switch. The kernel decides which processes and
+ * which waits are recorded, so other processes pay one look-up per switch.
  *
  *     switch out of a watched thread: copy registers and top of stack into the thread's slot
  *     switch in: waited >= threshold? send the slot with the time : add the time to short_ns

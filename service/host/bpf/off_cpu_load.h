@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Loads the off-CPU program into the kernel and attaches it. Only this needs CAP_BPF and
- * CAP_PERFMON (as root: nothing else), so the sampler process can do it for sonded: the result is
- * a few descriptors, and their holder needs no rights. The program runs until the last copy of
+ * CAP_PERFMON (as root: nothing else), so the sampler process can do it for sonded: the result is a
+ * few descriptors, and their holder needs no rights. The program runs until the last copy of
  * OFF_CPU_LINK is closed. Requires Linux 5.15 with BTF. Any thread. */
 #ifndef SONDE_SERVICE_HOST_BPF_OFF_CPU_LOAD_H
 #define SONDE_SERVICE_HOST_BPF_OFF_CPU_LOAD_H

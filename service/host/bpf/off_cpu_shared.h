@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory that the BPF program and this process share. Included by both; nothing here is
- * written by a profiled process except the registers and the stack in a slot.
+ * The memory that the BPF program and this process share. Included by both; nothing here is written
+ * by a profiled process except the registers and the stack in a slot.
  *
  *     control   mapped read-write: which processes, thresholds, the slots' owners, counters
  *     slots     mapped read-only: one per thread, found by control.tids

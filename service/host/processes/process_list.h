@@ -27,8 +27,8 @@ struct process_entry {
     bool is_32bit;
 };
 
-/* All processes that this user can see, in no order; the caller frees the list. NULL and *count
- * 0 when out of memory or without /proc. */
+/* All processes that this user can see, in no order; the caller frees the list. NULL and *count 0
+ * when out of memory or without /proc. */
 struct process_entry *process_list(size_t *count);
 /* The same for those of that name, without kernel threads. Of the others only the command line is
  * read. */

@@ -104,8 +104,8 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     return true;
 }
 
-/* The first entry has a small type. With 64 bits its upper half follows, which is 0; with 32 bits
- * the value follows, an address. */
+/* Read as 32-bit words, the first auxv entry starts with its type. The next word is 0 in a 64-bit
+ * process (upper half of the type) and an address in a 32-bit one. */
 bool process_auxv_is_32bit(const char *auxv, size_t len) {
     uint32_t words[2];
     if (len < sizeof words)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads and parses the files of /proc that every scan of processes needs. The processes choose
- * most of what these files contain, so reads have bounds and names become plain ASCII. proc is
- * "/proc", or a copy of it in tests. Any thread. */
+ * Reads and parses the files of /proc that every scan of processes needs. The processes choose most
+ * of what these files contain, so reads have bounds and names become plain ASCII. proc is "/proc",
+ * or a copy of it in tests. Any thread. */
 #ifndef SONDE_SERVICE_HOST_PROCESSES_PROCESS_TEXT_H
 #define SONDE_SERVICE_HOST_PROCESSES_PROCESS_TEXT_H
 

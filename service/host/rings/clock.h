@@ -2,9 +2,9 @@
  *
  * The cpu-clock of one CPU: how much time each of its samples stands for.
  *
- * The kernel's timer expires at start + n * period, exactly, and a sample is taken unless the
- * CPU is idle then. A change of the period starts the timer again. The time since its last
- * expiry is then without a sample, so it is added to the first sample after the change. Thread
+ * The kernel's timer expires at start + n * period, exactly, and a sample is taken unless the CPU
+ * is idle then. A change of the period starts the timer again. The time since its last expiry is
+ * then without a sample, so it is added to the first sample after the change. Thread
  * safety: one thread at a time. */
 #ifndef SONDE_SERVICE_HOST_RINGS_CLOCK_H
 #define SONDE_SERVICE_HOST_RINGS_CLOCK_H

@@ -54,7 +54,7 @@ static pid_t take_pid(struct cursor *cursor) {
     return pid > 0 ? pid : 0;
 }
 
-/* A text that ends in a NUL before its field does. The rest of `cursor` is the field. */
+/* Takes a NUL-terminated text, which is padded to the end of the record. */
 static const char *take_text(struct cursor *cursor, size_t limit) {
     const char *text = (const char *)cursor->at;
     size_t length = cursor->is_short ? 0 : strnlen(text, cursor->left);

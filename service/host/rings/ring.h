@@ -26,8 +26,7 @@ enum ring_look { RING_RECORD = 0, RING_EMPTY, RING_INVALID };
 /* The next record, which stays in the ring. One that wraps around is copied to `space`, of
  * PARSE_MAX_BYTES aligned to 8. RING_INVALID: the ring breaks its rules; it is empty now. */
 enum ring_look ring_peek(struct ring *ring, uint8_t *space, const uint8_t **record);
-/* Takes the record that ring_peek returned. Its memory is the kernel's again after
- * ring_release. */
+/* Takes the record that ring_peek returned. Its memory is the kernel's again after ring_release. */
 void ring_pop(struct ring *ring);
 void ring_release(struct ring *ring);
 

@@ -36,8 +36,8 @@ struct rings_options {
 
 struct rings;
 
-/* Opens, but does not start. Takes about 20 us per event, so call it on a worker for a process
- * with many threads. SONDE_PERMISSION_DENIED: the kernel refuses; diag says what would allow it.
+/* Opens, but does not start. Takes about 20 us per event, so call it on a worker for a process with
+ * many threads. SONDE_PERMISSION_DENIED: the kernel refuses; diag says what would allow it.
  * SONDE_NOT_AVAILABLE: the kernel has no perf, or all processes have gone. SONDE_TOO_LARGE: too
  * many threads for the descriptors that this process may have. */
 SONDE_MUST_USE sonde_err rings_open(const struct rings_options *options, struct rings **rings,
@@ -48,15 +48,15 @@ void rings_start(struct rings *rings);
 void rings_stop(struct rings *rings);
 /* Another period for all clocks. Also called with the same period every second or so: each clock
  * gets a random period within an eighth of it, so that no rhythm of a program stays in step.
- * Weights take it into account. Clocks of threads get theirs when they are opened, and keep it;
- * a new period opens them again, which takes as long as rings_open. */
+ * Weights take it into account. Clocks of threads get theirs when they are opened, and keep it; a
+ * new period opens them again, which takes as long as rings_open. */
 void rings_set_period(struct rings *rings, uint64_t period_ns);
 /* Adds the threads of further processes (a new worker that no watched process has forked). */
 SONDE_MUST_USE sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag);
-/* Delivers the records up to until_ns in order of time over all rings; 0 = all. Records of the
- * last moment may still be on their way on another CPU, so a caller passes a time that is a few
- * milliseconds ago, and 0 after rings_stop. Stops when is_over (may be NULL) says so, asked
- * every 16 records. Returns true if there are more. */
+/* Delivers the records up to until_ns in order of time over all rings; 0 = all. Records of the last
+ * moment may still be on their way on another CPU, so a caller passes a time that is a few
+ * milliseconds ago, and 0 after rings_stop. Stops when is_over (may be NULL) says so, asked every
+ * 16 records. Returns true if there are more. */
 bool rings_drain(struct rings *rings, uint64_t until_ns, host_on_record *on_record, void *context,
                  bool (*is_over)(void *context));
 /* The CPU time, since rings_start, of a process that rings_open or rings_add_process was given, and

@@ -57,7 +57,7 @@ bool capabilities_use_only(uint64_t used) {
     return syscall(SYS_capset, &header, sets) == 0;
 }
 
-/* Before Linux 5.9, CAP_SYS_ADMIN stands for the three newest. */
+/* Kernels before 5.9 lack PERFMON, BPF and CHECKPOINT_RESTORE; CAP_SYS_ADMIN covers them. */
 static uint64_t newest(void) {
     return prctl(PR_CAPBSET_READ, CAP_CHECKPOINT_RESTORE, 0, 0, 0) >= 0
                ? BIT(CAP_PERFMON) | BIT(CAP_BPF) | BIT(CAP_CHECKPOINT_RESTORE)

@@ -14,8 +14,8 @@ uint64_t capabilities_permitted(void);
 /* Gives up all others for good: a program that this process starts cannot get them back, if this
  * process may lower its bounding set (CAP_SETPCAP). False: the kernel refused. */
 bool capabilities_keep(uint64_t kept);
-/* The same, but `spare` stays permitted without being in effect: only a process that this one
- * forks can use it, after capabilities_use_only. */
+/* The same, but `spare` stays permitted without being in effect: only a process that this one forks
+ * can use it, after capabilities_use_only. */
 bool capabilities_keep_spare(uint64_t kept, uint64_t spare);
 /* Puts `used` into effect and gives up all others. False: one of them is not permitted, or the
  * kernel refused. */

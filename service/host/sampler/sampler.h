@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sampler: a process of its own (sonde-sampler) that holds the capabilities and nothing
- * else. It opens perf events, BPF programs and files of /proc and passes descriptors to sonded.
- * It reads fixed-size requests from sonded alone and parses nothing that another user wrote:
- * what the opened files contain is read by sonded, which gives up the sampler's capabilities as
- * far as its own work allows (confine_process).
+ * The sampler: a process of its own (sonde-sampler) that holds the capabilities and nothing else.
+ * It opens perf events, BPF programs and files of /proc and passes descriptors to sonded. It reads
+ * fixed-size requests from sonded alone and parses nothing that another user wrote: what the opened
+ * files contain is read by sonded, which gives up the sampler's capabilities as far as its own work
+ * allows (confine_process).
  *
  *     sonded ── request (fixed size) ──▶ sonde-sampler ── reply, descriptors ──▶ sonded
  *

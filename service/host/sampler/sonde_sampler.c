@@ -7,8 +7,8 @@
  *     sonded ◀── "it died" ── keeper
  *
  * The keeper reads nothing, so nothing kills it; because sonded has given up the capabilities, it
- * could not start the program with them a second time. The worker answers one request at a time.
- * An operation that hangs (a file of a hostile FUSE file system) ends the worker.
+ * could not start the program with them a second time. The worker answers one request at a time. An
+ * operation that hangs (a file of a hostile FUSE file system) ends the worker.
  *
  * If the kernel refuses a perf event to the worker, the worker ends with its request unread, and
  * the keeper starts another one with an opener (opener.h) beside it. The keeper alone has
@@ -64,8 +64,8 @@ static int open_refused(const struct sampler_request *request, int opener, int e
     return 0;
 }
 
-/* The request stays in the socket until it is done: the next worker finds it there if this one
- * ends for an opener. */
+/* The request stays in the socket until it is done: the next worker finds it there if this one ends
+ * for an opener. */
 static struct sampler_reply handle(int opener, int fds[SAMPLER_MAX_FDS]) {
     struct sampler_request request;
     uint64_t spare = may_have_opener ? capabilities_of_opener() : 0;

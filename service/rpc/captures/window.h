@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Encodes a window of samples as CpuWindow messages. Each name, frame and stack is sent once per
- * stream.
- * Thread safety: one thread at a time per dictionary. */
+ * stream. Thread safety: one thread at a time per dictionary. */
 #ifndef SONDE_SERVICE_RPC_CAPTURES_WINDOW_H
 #define SONDE_SERVICE_RPC_CAPTURES_WINDOW_H
 

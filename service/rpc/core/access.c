@@ -3,8 +3,8 @@
  * Access control of a call. Without a token sonded's own user and root are allowed: over unix
  * sockets, which only they can open, and over loopback, where the kernel knows who is at the other
  * end. Client certificates have been verified before a call exists; their names are checked first
- * of all, except over unix sockets, which have no TLS. A server without a token file
- * ignores tokens, because a gateway in front of it may have a token file of its own.
+ * of all, except over unix sockets, which have no TLS. A server without a token file ignores
+ * tokens, because a gateway in front of it may have a token file of its own.
  *
  * A gateway makes calls for other users and says so in metadata ("sonde-caller-uid"). That only
  * takes rights away, so whoever is allowed to call may send it. A sonded that serves the guests of

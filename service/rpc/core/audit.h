@@ -10,8 +10,7 @@
  * (in one line, without the fields that are unknown). The caller claims `for`; the other fields
  * about who asked are verified. A call that may last for days, such as Collect, gets its line with
  * its first answer, others when they end. Lines have at most RPC_AUDIT_MAX_LINE bytes of printable
- * ASCII. Calls that fail share 60 lines a minute (line_limit.h); calls that succeed always get
- * one.
+ * ASCII. Calls that fail share 60 lines a minute (line_limit.h); calls that succeed always get one.
  *
  * Thread safety: the loop's thread only. */
 #ifndef SONDE_SERVICE_RPC_CORE_AUDIT_H

@@ -4,9 +4,9 @@
  *
  * A call lives while something holds a reference to it: each batch in flight, and each reference
  * that the handler took with rpc_call_take (for an engine event that is still to come, or a job on
- * a worker). The handler answers with rpc_reply, or with any number of rpc_send and one
- * rpc_finish. After that, or after the client has gone, sends do nothing, so handlers need not
- * check before they send.
+ * a worker). The handler answers with rpc_reply, or with any number of rpc_send and one rpc_finish.
+ * After that, or after the client has gone, sends do nothing, so handlers need not check before
+ * they send.
  *
  * Backpressure: one message is in flight at a time, and `on_sent` reports that it has left. A
  * handler buffers only a bounded amount in between. Thread safety: the loop's thread only. */

@@ -126,8 +126,8 @@ SONDE_MUST_USE sonde_err rpc_decode_bytes(const uint8_t *bytes, size_t len,
                                           struct sonde_arena *arena, ProtobufCMessage **message,
                                           struct sonde_diag *diag);
 
-/* serve.c: binds the addresses of the options and starts the server's thread. After an error,
- * close and finish the server all the same. */
+/* serve.c: binds the addresses of the options and starts the server's thread. After an error, close
+ * and finish the server all the same. */
 SONDE_MUST_USE sonde_err rpc_serve(struct rpc_server *server,
                                    const struct rpc_server_options *options,
                                    struct sonde_diag *diag);

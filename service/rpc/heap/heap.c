@@ -183,7 +183,7 @@ void rpc_heap_activate(struct rpc_call *call, const ProtobufCMessage *message) {
                                          .backend = (enum engine_heap_backend)request->backend};
     if (request->backend > SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED)
         rpc_finish(call,
-                   sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "backend: there is no \"%d\"",
+                   sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "backend: %d is not a known value",
                               (int)request->backend),
                    &diag);
     else if (strlen(request->owner) > MAX_OWNER)

@@ -20,9 +20,10 @@ static sonde_err read_format(const Sonde__V1__Rendering *rendering, struct heap_
         format = (enum sonde_format)rendering->format;
     options->info = sonde_format_info(format);
     if (!options->info || !(options->info->offered & SONDE_OF_HEAP))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: \"%d\" is no format that heap profiles have here",
-                          (int)format);
+        return sonde_fail(
+            diag, SONDE_INVALID_ARGUMENT,
+            "rendering.format: %d is not available for heap profiles; see enum Format",
+            (int)format);
     if (compares && !options->info->is_drawn)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "a difference cannot be written as a dump of jemalloc: ask for another "
@@ -64,8 +65,7 @@ sonde_err heap_options_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request
         .require_active = request->require_active,
     };
     if (options->base && options->delta_ms)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "base_dump and delta_ms both say what to compare with: leave one out");
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "set base_dump or delta_ms, not both");
     if (options->delta_ms > MAX_DELTA_MS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "delta_ms: \"%u\" is not a whole number from 1 to %d", options->delta_ms,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A WriteRequest as a batch for the store. Other machines send it, so everything is checked.
- * Thread safety: any thread. */
+ * A WriteRequest as a batch for the store. Other machines send it, so everything is checked. Thread
+ * safety: any thread. */
 #ifndef SONDE_SERVICE_RPC_HISTORY_DELIVERY_H
 #define SONDE_SERVICE_RPC_HISTORY_DELIVERY_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for frames that were stored without any: by machines that do not have the files. If a
- * namer here has them (sonded's engine: uploaded, or of a running process; sonde-history:
+ * Names for frames that were stored without any: by machines that do not have the files. If a namer
+ * here has them (sonded's engine: uploaded, or of a running process; sonde-history:
  * service/programs/name_files.h), the names are stored with a higher version, so that all later
  * queries see them.
  *

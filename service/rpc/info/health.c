@@ -27,8 +27,7 @@ void rpc_health_check(struct rpc_call *call, const ProtobufCMessage *message) {
     struct sonde_diag diag = {0};
     response.status = status_of(rpc_call_server(call), request->service);
     if (response.status == GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN)
-        rpc_finish(call, sonde_fail(&diag, SONDE_NOT_FOUND, "no such service is served here"),
-                   &diag);
+        rpc_finish(call, sonde_fail(&diag, SONDE_NOT_FOUND, "unknown service"), &diag);
     else
         rpc_reply(call, &response.base);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An OTLP Export request, with bounds. Other machines send it: an index outside of a table reads
- * as the table's empty entry, and texts are cut to the store's limits. Internal to
- * service/rpc/otlp. Thread safety: one thread at a time per request. */
+ * An OTLP Export request, with bounds. Other machines send it: an index outside of a table reads as
+ * the table's empty entry, and texts are cut to the store's limits. Internal to service/rpc/otlp.
+ * Thread safety: one thread at a time per request. */
 #ifndef SONDE_SERVICE_RPC_OTLP_MESSAGE_H
 #define SONDE_SERVICE_RPC_OTLP_MESSAGE_H
 

@@ -101,7 +101,7 @@ sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rend
     rendering->info = sonde_format_info(rendering->format);
     if (!rendering->info || !rendering->info->is_drawn)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: \"%d\" is no format that captures have here",
+                          "rendering.format: %d is not available for captures; see enum Format",
                           (int)rendering->format);
     if (!message)
         return SONDE_OK;
@@ -115,7 +115,7 @@ sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_renderin
                         struct sonde_diag *diag) {
     if (message && !is_cpu_format((enum sonde_format)message->format))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: \"%d\" is no format that CPU profiles have here",
+                          "rendering.format: %d is not available for CPU profiles; see enum Format",
                           (int)message->format);
     return rpc_rendering_any(message, rendering, diag);
 }
@@ -132,7 +132,7 @@ sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *message, const char *
         return err;
     if (!(rendering->info->offered & SONDE_OF_ALLOCATIONS))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: \"%d\" is no format that profiles of allocations have",
+                          "rendering.format: %d is not available for allocations; see enum Format",
                           (int)rendering->format);
     rendering->options.type = *sample_type ? sample_type : NULL;
     return SONDE_OK;
@@ -275,7 +275,7 @@ static sonde_err check_density(uint64_t sample_bytes, double probability,
                           "probability: \"%g\" is not a number above 0 and up to 1", probability);
     if (sample_bytes && probability > 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "sample_bytes and probability both say how densely: leave one out");
+                          "set sample_bytes or probability, not both");
     spec->sample_bytes = sample_bytes;
     spec->probability = probability;
     return SONDE_OK;

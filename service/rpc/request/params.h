@@ -41,8 +41,8 @@ SONDE_MUST_USE sonde_err rpc_rendering(const Sonde__V1__Rendering *message,
 sonde_err rpc_refuse_format(const struct sonde_format_info *info, enum sonde_subject subject,
                             struct sonde_diag *diag);
 
-/* For several processes as one target: pictures and text begin with the process, so only
- * SPEEDSCOPE may be split by thread. */
+/* For several processes as one target: pictures and text begin with the process, so only SPEEDSCOPE
+ * may be split by thread. */
 void rpc_rendering_of_many(struct rpc_rendering *rendering);
 
 /* For a profile that has not been read yet: allows every rendered format. */

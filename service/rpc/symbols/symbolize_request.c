@@ -46,7 +46,8 @@ static sonde_err read_mappings(const Sonde__V1__SymbolizeRequest *request,
             (struct engine_symbol_mapping){from->start, from->limit, from->offset, build_id};
         err = build_id ? check_build_id("mappings.build_id", build_id, diag) : SONDE_OUT_OF_MEMORY;
         if (!err && from->start >= from->limit)
-            err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "mappings: 0x%llx to 0x%llx is no range",
+            err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                             "mappings: start 0x%llx must be below end 0x%llx",
                              (unsigned long long)from->start, (unsigned long long)from->limit);
     }
     source->file.mappings = mappings;

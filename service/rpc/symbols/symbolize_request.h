@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One question for names: what Symbolize and SymbolizeStream share. While better answers are on the
- * way the question is asked again, with pauses, until wait_ms is over; no worker waits.
- * Thread safety: the loop's thread, but for pack. */
+ * way the question is asked again, with pauses, until wait_ms is over; no worker waits. Thread
+ * safety: the loop's thread, but for pack. */
 #ifndef SONDE_SERVICE_RPC_SYMBOLS_SYMBOLIZE_REQUEST_H
 #define SONDE_SERVICE_RPC_SYMBOLS_SYMBOLIZE_REQUEST_H
 

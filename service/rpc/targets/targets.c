@@ -3,8 +3,8 @@
  * WatchTargets.
  *
  * The queue of a slow watcher stays bounded: if a target leaves before its arrival was sent, both
- * events are removed. So the queue holds at most one arrival per attached target and one
- * departure per target that the client knows. */
+ * events are removed. So the queue holds at most one arrival per attached target and one departure
+ * per target that the client knows. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"

@@ -12,10 +12,10 @@
  *     max_memory_usage=BYTES  of a query on one server; default 4 GiB
  *     insert_quorum=N         replicas that have a window before it is acknowledged; default 1
  *
- * Windows are acknowledged when the server has written them to its file system. A window is
- * written once even if an insert's outcome is unknown: the store asks which windows exist before
- * it repeats an insert. The same source must not be written by two processes at the same time.
- * Needs ClickHouse 18.16 or later. Retention drops whole days (UTC). */
+ * Windows are acknowledged when the server has written them to its file system. A window is written
+ * once even if an insert's outcome is unknown: the store asks which windows exist before it repeats
+ * an insert. The same source must not be written by two processes at the same time. Needs
+ * ClickHouse 18.16 or later. Retention drops whole days (UTC). */
 #ifndef SONDE_SERVICE_STORE_CLICKHOUSE_CLICKHOUSE_H
 #define SONDE_SERVICE_STORE_CLICKHOUSE_CLICKHOUSE_H
 

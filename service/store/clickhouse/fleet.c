@@ -38,8 +38,8 @@ static void put_limits(struct sonde_buf *parameters, const struct fleet *fleet) 
                      "&max_expanded_ast_elements=1000000&max_bytes_before_external_group_by=0",
                      (unsigned long long)fleet->settings.max_execution_time,
                      (unsigned long long)fleet->settings.max_memory_usage);
-    /* A row is a window with many samples, so that far fewer rows than ClickHouse expects are worth
-     * a second thread. */
+    /* A row is a window with many samples, so a second thread pays for far fewer rows than
+     * ClickHouse expects. */
     sonde_buf_puts(parameters, "&merge_tree_min_rows_for_concurrent_read=1024");
     if (fleet->version >= 20000)
         sonde_buf_puts(parameters, "&merge_tree_min_bytes_for_concurrent_read=1048576");

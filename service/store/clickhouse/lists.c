@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Services, labels and their values, and the size of it all. Of any event. */
+ * Lists services, labels and their values, and sizes, for any event. */
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
 

@@ -7,8 +7,8 @@
  *     2. insert how many windows they cover into rollup_windows: now queries use that generation
  *     3. ten minutes later drop the old generation, which a query may still have been reading
  *
- * An hour is rebuilt if the number of its windows is not what rollup_windows says: late windows,
- * or a rebuild that was killed. */
+ * An hour is rebuilt if the number of its windows is not what rollup_windows says: late windows, or
+ * a rebuild that was killed. */
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
 

@@ -233,7 +233,8 @@ static void put_statement(struct sonde_buf *sql, const struct store_query *query
     sonde_buf_puts(sql, has_service ? ") GROUP BY bitXor(st, th)" : ") GROUP BY service, st, th");
 }
 
-/* How complete the answer is: from the rollup, and from the samples that it does not cover. */
+/* Counts how complete the answer is, from the rollup and from the samples that the rollup does not
+ * cover. */
 static sonde_err measure(struct fleet *fleet, const struct store_query *query,
                          struct rollup *rollup, struct store_merge *merge,
                          struct sonde_diag *diag) {

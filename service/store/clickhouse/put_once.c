@@ -9,8 +9,8 @@
  *
  * "settle" waits until the server does not run the earlier insert any more. Otherwise that one
  * could write after we asked. The insert's query_id says which one it is; the server refuses a
- * second one with the same id. The block is the same in each repetition, so that replicas that
- * know it from each other recognize it, too; but that memory is short, and asking has no limit.
+ * second one with the same id. The block is the same in each repetition, so that replicas that know
+ * it from each other recognize it, too; but that memory is short, and asking has no limit.
  *
  * Another process may store the same windows, if their sender went there. What it inserts between
  * asking and inserting here would be there twice; so nothing is inserted for a sender that has gone

@@ -209,7 +209,8 @@ static bool has_better_names(const struct store_frame *frame, const struct store
     return frame->line_count && (!known->line_count || frame->version > known->version);
 }
 
-/* Known frames are changed to the batch's names, so that a later one is compared with them. */
+/* Updates `known` as it goes, so that two versions of a frame in one batch are compared with each
+ * other. */
 static sonde_err sort_frames(const struct store_batch *batch, struct text_map *known,
                              struct pending *added, struct pending *named,
                              struct store_put_result *result) {

@@ -2,8 +2,8 @@
  *
  * Words, names and values of a selector's text, one after the other. Blanks before them are
  * skipped. The functions that return bool take what they name only if it comes next. Errors are
- * SONDE_INVALID_ARGUMENT with the byte offset and what was expected, or SONDE_OUT_OF_MEMORY.
- * Thread safety: one thread at a time per scan. */
+ * SONDE_INVALID_ARGUMENT with the byte offset and what was expected, or SONDE_OUT_OF_MEMORY. Thread
+ * safety: one thread at a time per scan. */
 #ifndef SONDE_SERVICE_STORE_SELECTOR_SCAN_H
 #define SONDE_SERVICE_STORE_SELECTOR_SCAN_H
 

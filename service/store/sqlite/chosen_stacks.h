@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which of a service's stacks a query counts. A chunk has a stack's number, which is its service's
- * own; a query has ids. Thread safety: one thread at a time. */
+ * The stacks that a query counts. Queries name stacks by id; chunks number them per service. Thread
+ * safety: one thread at a time. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_CHOSEN_STACKS_H
 #define SONDE_SERVICE_STORE_SQLITE_CHOSEN_STACKS_H
 

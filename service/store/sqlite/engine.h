@@ -42,7 +42,8 @@ SONDE_MUST_USE sonde_err engine_read_end(struct engine *engine, struct db *db,
 /* Notes why writing failed, or that it works (SONDE_OK). Returns err. */
 sonde_err engine_note(struct engine *engine, sonde_err err, struct sonde_diag *diag);
 
-/* Adds windows of these minutes, which are of one hour, to the file. Writer's lock held. */
+/* Writes the windows of first_minute to last_minute, within one hour, as a chunk. Call it with the
+ * writer's lock held. */
 struct chunk;
 void engine_add_chunk(struct db *db, uint32_t stream, int64_t first_minute, int64_t last_minute,
                       struct chunk *chunk, int level);
@@ -61,7 +62,7 @@ struct put {
     struct store_put_result *result;
 };
 
-/* Stacks and frames of a batch, in names_put.c. Writer's lock held. */
+/* Stores the stacks and frames of a batch (names_put.c). Call it with the writer's lock held. */
 void engine_put_stacks(struct put *put);
 void engine_put_frames(struct put *put);
 /* The number of a host's (process, thread). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * When an hour of a stream is over: its chunks, one per put and minute, become a few large ones,
- * and a rollup with the sums by thread and stack. If late windows come, the hour is dirty again.
- * Totals, which come every 10 seconds, become one window per minute. */
+ * After an hour of a stream, its chunks (one per put and minute) become a few large ones and a
+ * rollup with the sums by thread and stack. Late windows make the hour dirty again. Totals, which
+ * come every 10 seconds, become one window per minute. */
 #include "service/store/sqlite/finish.h"
 
 #include "api/profile/event.h"

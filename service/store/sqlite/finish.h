@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What maintain does with an hour, a stream at a time. Within a transaction of the writer. */
+ * Finishes an hour, one stream at a time, for maintain. Call it within a transaction of the
+ * writer. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_FINISH_H
 #define SONDE_SERVICE_STORE_SQLITE_FINISH_H
 

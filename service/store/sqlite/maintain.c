@@ -85,7 +85,7 @@ static int64_t used_bytes(struct db *db) {
     return (db_number(db, 0, PAGE_COUNT, "") - db_number(db, 0, PAGE_FREE, "")) * DB_PAGE;
 }
 
-/* What the pages may take, so that there is room for the log and for what comes until the next
+/* Returns the size limit of the pages, which leaves room for the log and for windows until the next
  * call. */
 static int64_t budget(const struct engine *engine) {
     int64_t max = (int64_t)engine->limits.max_bytes;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Stores stacks, frames and their names once. A stack is the numbers of its frames. A frame's lines
- * are (function, file, line), as numbers of texts. What contradicts what is stored is rejected. */
+ * are (function, file, line), as numbers of texts. Rows that contradict stored ones are
+ * rejected. */
 #include "service/store/ids.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/varint.h"

@@ -17,7 +17,7 @@ struct scan;
 struct scan_visitor {
     void *context;
     enum service_kind kind;
-    bool with_rows;  /* read the rows, too */
+    bool with_rows;  /* also read the rows */
     bool any_event;  /* the query's event "" means all of them */
     bool is_partial; /* on_hour picks the entries that match, so all of them need not */
     /* A window that matches. With a selector that names a thread, each row must be asked for. */

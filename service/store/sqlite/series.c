@@ -43,7 +43,7 @@ static uint32_t step_of(const struct series *series, int64_t time) {
     return (uint32_t)(time / series->query->step_s);
 }
 
-/* What a row adds to its step: 0 if the query does not count its stack. */
+/* Returns what a row adds to its step; 0 if the query does not count its stack. */
 static int64_t value_of(struct series *series, struct scan *scan, const struct chunk_row *row,
                         double weight) {
     bool counts = !series->chosen.ids || chosen_stacks_has(&series->chosen, scan, row->stack);

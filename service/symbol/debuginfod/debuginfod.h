@@ -49,8 +49,8 @@ SONDE_MUST_USE sonde_err symbol_fetch_create(struct symbol_store *store, const c
                                              struct symbol_fetch **fetch, struct sonde_diag *diag);
 /* After symbol_store_end. NULL is fine. */
 void symbol_fetch_destroy(struct symbol_fetch *fetch);
-/* Queues a build-id. False if it will not be asked for: fetch is NULL, the queue is full, or no
- * server had it lately. */
+/* Queues a build-id. Returns false if no server will be asked: fetch is NULL, the queue is full, or
+ * no server had it lately. */
 bool symbol_fetch_want(struct symbol_fetch *fetch, const char *build_id);
 /* Whether a build-id is queued or being fetched. */
 bool symbol_fetch_is_under_way(struct symbol_fetch *fetch, const char *build_id);

@@ -2,9 +2,9 @@
  *
  * The scopes in which functions are declared. GCC writes no linkage names for static functions, for
  * those in anonymous namespaces and for most lambdas, so their qualified names are built from the
- * surrounding DIEs (names.c). The namespaces and classes of a unit form a tree, to which
- * functions without a linkage name refer. A class inside a function has the function as its scope.
- * Both lists are in the order of .debug_info. Thread safety: one thread. */
+ * surrounding DIEs (names.c). The namespaces and classes of a unit form a tree, to which functions
+ * without a linkage name refer. A class inside a function has the function as its scope. Both lists
+ * are in the order of .debug_info. Thread safety: one thread. */
 #ifndef SONDE_SERVICE_SYMBOL_DWARF_SCOPES_H
 #define SONDE_SERVICE_SYMBOL_DWARF_SCOPES_H
 
@@ -14,8 +14,8 @@
 
 struct dwarf_scope {
     uint32_t parent;
-    uint32_t lambda;  /* a lambda's type: its number in the function or unit, from 1; otherwise 0 */
-    const char *name; /* borrowed from the sections; NULL = it has none */
+    uint32_t lambda;   /* number of a lambda's type in its function or unit, from 1; else 0 */
+    const char *name;  /* borrowed from the sections; NULL = it has none */
     uint64_t function; /* the offset of a function's DIE; 0 = a namespace or class */
     bool is_namespace;
 };

@@ -36,7 +36,8 @@ bool file_is_public(int fd);
 
 /* Writes the key of the file. `content` identifies what is known of its content. */
 void file_identity(int fd, const char *content, char key[FILE_IDENTITY_MAX]);
-/* Adds a debug file (-1 = none) to the key. False, and the key is unchanged, if it is too long. */
+/* Adds a debug file (-1 = none) to the key. Returns false, and leaves the key unchanged, if the key
+ * would be too long. */
 bool file_identity_add_debug(int fd, char key[FILE_IDENTITY_MAX]);
 /* Whether a key is only that of a content. */
 bool file_identity_is_shared(const char *key);

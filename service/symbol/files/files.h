@@ -31,7 +31,8 @@ bool symbol_file_has_build_id(int fd, const char *build_id);
  * SONDE_INVALID_ARGUMENT. */
 SONDE_MUST_USE sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
                                             struct symbol_module **module, struct sonde_diag *diag);
-/* As symbol_module_bias, and for debug files, too, whose segments have lost their file offsets. */
+/* Like symbol_module_bias, but also for debug files, whose segments have lost their file
+ * offsets. */
 bool symbol_module_bias_of(const struct symbol_module *module, const struct symbol_mapping *mapping,
                            uint64_t *bias);
 /* Why answers of this module have less than FULL quality: "CONVERTING" (its line table is being

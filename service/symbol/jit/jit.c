@@ -25,7 +25,8 @@
 #define MAX_WINDOWS    64
 #define KALLSYMS_LIMIT ((size_t)64 << 20)
 #define MAX_ROWS       (4u << 20) /* of one process */
-/* Of a perf map of another user than root and sonded's own: the end is read. */
+/* Bytes that are read of a perf map, if its user is neither root nor sonded's own: those at its
+ * end. */
 #define OTHERS_MAP_BYTES ((size_t)16 << 20)
 #define LOOK_MS          1000 /* between two checks of the files */
 #define SEARCH_MS        5000 /* between two searches of a process's maps for a jitdump */

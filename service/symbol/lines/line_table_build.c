@@ -135,7 +135,7 @@ static inline uint32_t find(const struct line_table_builder *builder, const stru
     return number;
 }
 
-/* The number of the equal item in the list, to which the item is appended if there is none. */
+/* Returns the number of the equal item in the list. Appends the item if there is none. */
 static inline uint32_t intern(struct line_table_builder *builder, struct hash_index *set,
                               equal_item *equal, struct builder_list *list, const void *item,
                               size_t size) {

@@ -15,7 +15,7 @@ struct builder_piece {
     uint32_t start, end, node;
 };
 
-/* A range that belongs to a function, unless another function has it, too. */
+/* A range that belongs to a function, unless another function also has it. */
 struct builder_claim {
     uint32_t start, end, function;
 };
@@ -58,7 +58,7 @@ struct line_table_builder {
     uint32_t last_start, last_file, last_line; /* the last row */
 };
 
-/* Adds an item, which the caller fills. NULL if that fails; then the builder has failed, too. */
+/* Adds an item, which the caller fills. NULL if that fails; then the builder has also failed. */
 void *builder_list_add(struct line_table_builder *builder, struct builder_list *list,
                        size_t item_size);
 /* Makes room for `len` bytes behind the first `used` of a block. If it fails, so has the

@@ -2,7 +2,7 @@
  *
  * Collects the function symbols of one file from its best source: .symtab of the file or of its
  * debug file, else the table of Go's runtime, else .gnu_debugdata together with .dynsym, else
- * .dynsym alone. PLT entries, which have no symbols, get names, too. The result is an unsorted
+ * .dynsym alone. PLT entries, which have no symbols, also get names. The result is an unsorted
  * list, clipped to executable sections, from which symbol_table_build.c builds a table. Thread
  * safety: one thread per collection. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
@@ -56,7 +56,7 @@ uint32_t symbol_collection_name(struct symbol_collection *collection, const char
 /* The executable section that contains the address; NULL = none. */
 const struct symbol_text *symbol_collection_text(const struct symbol_collection *collection,
                                                  uint64_t address);
-/* The functions of a Go program (go_symbols.c). False: it is none. */
+/* Collects the functions of a Go program (go_symbols.c). Returns false if the file is not one. */
 bool symbol_collect_go(const struct elf_file *elf, struct symbol_collection *collection);
 /* Unnamed symbols for the functions that .eh_frame_hdr lists (fde_starts.c). */
 void symbol_collect_fde_starts(const struct elf_file *elf, struct symbol_collection *collection);

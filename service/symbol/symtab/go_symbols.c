@@ -7,9 +7,9 @@
  *     functions: (entry, offset of the function's record) pairs sorted by entry, and the end
  *     record: entry, offset of the name, ...
  *
- * Since Go 1.18 entries are u32 and relative to the start of the text; before they were
- * addresses. Since Go 1.16 names are in a part of their own. All offsets come from the file and
- * are checked. */
+ * Since Go 1.18 entries are u32 and relative to the start of the text; before they were addresses.
+ * Since Go 1.16 names are in a part of their own. All offsets come from the file and are
+ * checked. */
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include "service/elf/sections.h"
@@ -24,7 +24,7 @@ static const struct layout {
     uint8_t words;     /* of the header, before the functions or their offset */
     uint8_t start;     /* number of the word that has the start of the text; 0 = none */
     uint8_t names, cu; /* of those that bound the names; 0 = the whole table */
-    uint8_t functions; /* of the one that has the offset of the functions; 0 = after the header */
+    uint8_t functions; /* word with the functions' offset; 0 = they follow the header */
     uint8_t entry;     /* bytes of an entry: of each half of a pair */
 } layouts[] = {
     {0xfffffff1, 8, 2, 3, 4, 7, 4}, /* Go 1.20 */

@@ -36,7 +36,7 @@ struct symbol_table_header {
 };
 
 #define SYMBOL_TABLE_IS_CUT    1u /* symbols beyond SYMBOL_MAX_SYMBOLS were left out */
-#define SYMBOL_TABLE_HAD_DEBUG 2u /* a debug file was read, too */
+#define SYMBOL_TABLE_HAD_DEBUG 2u /* a debug file was also read */
 
 #define SYMBOL_IS_FOLDED  1u /* functions of different names share this code */
 #define SYMBOL_IS_PLAIN   2u /* not a linkage name: do not demangle */

@@ -81,7 +81,7 @@ struct cfi_cie {
     int64_t data_align;
     struct cfi_state initial;
     uint32_t kind;  /* instructions have the same effect under CIEs of one kind */
-    uint32_t epoch; /* of the memo (cfi_memo.h) in which `id` is the id of `initial` */
+    uint32_t epoch; /* epoch of the memo (cfi_memo.h) in which `id` names `initial` */
     uint32_t id;
 };
 

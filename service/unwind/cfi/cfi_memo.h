@@ -36,7 +36,7 @@ struct cfi_memo {
     struct hash_index index; /* of states, by id */
 };
 
-/* Creates a memo for sections of about that many bytes. NULL: out of memory. */
+/* Creates a memo for sections of about that many bytes. NULL when out of memory. */
 struct cfi_memo *unwind_memo_create(size_t section_bytes);
 void unwind_memo_destroy(struct cfi_memo *memo);
 /* Forgets all states and sequences and begins a new epoch. */

@@ -11,7 +11,7 @@
 void unwind_program_run_initial(struct cfi_memo *memo, struct cfi_cie *cie,
                                 struct cursor instructions, const struct cfi_section *section);
 /* Runs a function's instructions and adds its rows for [start, end), offsets from rows->origin. If
- * the program is broken, a gap follows what it did before. Use a memo with one `rows` only. */
+ * the program is broken, a gap follows its valid rows. Use a memo with one `rows` only. */
 void unwind_program_run(struct cfi_memo *memo, struct cfi_cie *cie, struct cursor instructions,
                         const struct cfi_section *section, uint32_t start, uint32_t end,
                         struct unwind_rows *rows);

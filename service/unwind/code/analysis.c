@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A state says how deep the stack is and where the caller's registers are saved. The code is
- * read from its first byte to its last. A jump hands the state to its target, and code behind a
- * jump or a return continues with the state that was handed to it, until no state changes any
- * more. Two different states for one instruction mean that something was misunderstood; except
- * after a call, which then is of a function that does not return. Cases of a switch are reached
- * by a jump through a table: they get the state of that jump, unless there are several such
- * jumps with different states. */
+ * A state says how deep the stack is and where the caller's registers are saved. The code is read
+ * from its first byte to its last. A jump hands the state to its target, and code behind a jump or
+ * a return continues with the state that was handed to it, until no state changes any more. Two
+ * different states for one instruction mean that something was misunderstood; except after a call,
+ * which then is of a function that does not return. Cases of a switch are reached by a jump through
+ * a table: they get the state of that jump, unless there are several such jumps with different
+ * states. */
 #include "service/unwind/code/analysis.h"
 
 #include "service/unwind/code/instruction.h"

@@ -43,7 +43,7 @@ static void add(struct functions *functions, const Elf64_Sym *symbol) {
     functions->items[functions->count++] = (struct function){(uint32_t)at, (uint32_t)(at + size)};
 }
 
-/* Of functions with the same start the one with a size comes first. */
+/* If functions have the same start, the one with a size comes first. */
 static int by_start(const void *a, const void *b) {
     const struct function *left = a, *right = b;
     if (left->start != right->start)

@@ -32,7 +32,7 @@ struct instruction {
     uint8_t low; /* the register in the opcode's low bits, with its REX bit */
 };
 
-/* False: not an instruction, or it does not end within size bytes. */
+/* Returns false if it is not an instruction, or does not end within size bytes. */
 bool instruction_decode(const uint8_t *code, size_t size, struct instruction *instruction);
 
 #endif

@@ -62,7 +62,7 @@ UNWIND_INLINE bool is_user(uint64_t pc) {
     return pc - NULL_PAGE < USER_END - NULL_PAGE;
 }
 
-/* The kernel's page of old system calls, which no process maps: leaf functions. */
+/* The vsyscall page. It has no unwind table; its functions are leaves. */
 static bool is_vsyscall(uint64_t pc) {
     return pc - VSYSCALL < 4096;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks a stack from a copy of registers and of the memory above rsp, with compact tables: about
- * 5 ns a frame when its rules are cached. The walk reads nothing but the copy.
+ * Walks a stack from a copy of registers and of the memory above rsp, with compact tables: about 5
+ * ns a frame when its rules are cached. The walk reads nothing but the copy.
  *
- * Tables are trusted (unwind_table_check); registers and copied words are not. Thread safety:
- * one thread per walker. */
+ * Tables are trusted (unwind_table_check); registers and copied words are not. Thread safety: one
+ * thread per walker. */
 #ifndef SONDE_SERVICE_UNWIND_COPY_COPY_H
 #define SONDE_SERVICE_UNWIND_COPY_COPY_H
 

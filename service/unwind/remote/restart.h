@@ -13,7 +13,7 @@ bool restart_is_transparent(pid_t pid, const struct tracee_snapshot *snapshot);
 bool restart_has_no_timeout(const struct tracee_snapshot *snapshot);
 /* Of a stopped thread: whether the kernel restarts its call if no handler runs before. */
 bool restart_is_automatic(const struct user_regs_struct *registers);
-/* Of a stopped thread: whether its call is about to return EINTR and may be restarted. (If the
+/* Returns whether a stopped thread's call is about to return EINTR and may be restarted. (If the
  * thread ran a moment ago, the call's timeout has only just begun.) */
 bool restart_was_interrupted(const struct user_regs_struct *registers);
 /* Changes the registers so that the call starts again. */

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define RED_ZONE    128u
-#define SPINS       200 /* checks whether it has stopped, before sleeping between checks */
+#define SPINS       200 /* polls without a sleep before the first sleep */
 #define SLEEP_NS    100000
 #define PATIENCE_NS 50000000ll /* then check whether it waits for a device */
 #define LONGEST_NS  5000000000ll

@@ -8,7 +8,7 @@
  * its number of time slices shows.
  *
  * A running thread is stopped (PTRACE_SEIZE, PTRACE_INTERRUPT) while its registers and the top of
- * its stack are copied. A blocked thread is stopped, too, if its registers are needed and its call
+ * its stack are copied. A blocked thread is also stopped if its registers are needed and its call
  * can be interrupted without the program noticing. After a stop some calls return EINTR even though
  * no handler ran (signal(7)). Such a call is restarted if that makes no difference, because it has
  * no timeout or has only just begun; otherwise the thread is not stopped.

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiles an ELF file's compact unwind table (table.h). It reads .eh_frame, which it finds by
- * its section header or by PT_GNU_EH_FRAME, and .debug_frame for functions that .eh_frame does
- * not have. Functions of static programs and of musl that neither has get rows by an analysis of
- * their instructions (service/unwind/code). Files are hostile: a broken section is an error, a
- * broken function becomes a gap. Memory: the sections, of at most 512 MiB each, and about twice
- * the table.
+ * Compiles an ELF file's compact unwind table (table.h). It reads .eh_frame, which it finds by its
+ * section header or by PT_GNU_EH_FRAME, and .debug_frame for functions that .eh_frame does not
+ * have. Functions of static programs and of musl that neither has get rows by an analysis of their
+ * instructions (service/unwind/code). Files are hostile: a broken section is an error, a broken
+ * function becomes a gap. Memory: the sections, of at most 512 MiB each, and about twice the table.
  *
  * Thread and signal safety: any thread; takes 0.1 to 50 ms, so call it from a worker. */
 #ifndef SONDE_SERVICE_UNWIND_TABLE_TABLE_BUILD_H

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures the ClickHouse store on a server of its own with synthetic fleets (model.h).
- * Beside it, the same kind of data is stored the way DeepFlow and Parca store profiles
- * (clickhouse_peers.h):
+ * Measures the ClickHouse store on a server of its own with synthetic fleets (model.h). Beside it,
+ * the same kind of data is stored the way DeepFlow and Parca store profiles (clickhouse_peers.h):
  *
  *     bazel run //tests/bench/store:clickhouse_bench -- [--quick]
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stat, cgroup, the link exe and cmdline of /proc/PID with arbitrary contents, one behind
- * another, each ended by a zero byte. What comes out must be short and plain. */
+ * stat, cgroup, the link exe and cmdline of /proc/PID with arbitrary contents, one behind another,
+ * each ended by a zero byte. What comes out must be short and plain. */
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
 

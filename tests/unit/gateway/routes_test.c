@@ -4,6 +4,7 @@
  * read line by line: paths are indented by two spaces, methods by four, parameters deeper. */
 #include "gateway/routes.h"
 
+#include "api/profile/event.h"
 #include "gateway/openapi.h"
 #include "gateway/parameters.h"
 #include "gateway/request/formats.h"
@@ -182,6 +183,17 @@ TEST(openapi_lists_the_outputs_of_each_kind_of_path) {
     CHECK(has_outputs("    output:", FORMATS_CPU));
     CHECK(has_outputs("    heap_output:", FORMATS_HEAP));
     CHECK(has_outputs("    render_output:", FORMATS_DRAWN));
+}
+
+TEST(openapi_lists_the_recorded_events) {
+    struct sonde_buf list = {0};
+    for (size_t i = 0; i < SONDE_EVENTS; i++)
+        if (sonde_events[i].is_recorded)
+            sonde_buf_printf(&list, "%s%s", list.len ? ", " : "enum: [", sonde_events[i].name);
+    sonde_buf_puts(&list, "]");
+    const char *begin = find_line(openapi_text().data, "    event:");
+    CHECK(begin && block_has(begin, block_end(begin, 4), list.data));
+    sonde_buf_finish(&list);
 }
 
 TEST(routes_that_change_state_are_marked) {

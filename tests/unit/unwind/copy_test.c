@@ -18,8 +18,8 @@
 #define WORDS    256
 #define VSYSCALL 0xffffffffff600000ull
 
-/* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root, at +
- * 0x300 a function that finds its frame from rbx, at + 0x400 a gap, at + 0x500 a frame of two
+/* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root,
+ * at + 0x300 a function that finds its frame from rbx, at + 0x400 a gap, at + 0x500 a frame of two
  * words, at + 0x600 a complex rule, at + 0x700 a signal trampoline, at + 0x740 a function that
  * saves rbx and loses rbp, at + 0x780 a frame of 64 MiB and more. JIT code has no table; the table
  * of LATER is not there yet. */

@@ -13,9 +13,9 @@
 #define STACK 0x7f0000000000ull
 #define WORDS 256
 
-/* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root, at +
- * 0x300 a function that finds its frame from rbx, at + 0x400 a gap, at + 0x700 a signal trampoline.
- * From 2 * CODE on there is JIT code. */
+/* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root,
+ * at + 0x300 a function that finds its frame from rbx, at + 0x400 a gap, at + 0x700 a signal
+ * trampoline. From 2 * CODE on there is JIT code. */
 static struct sonde_buf table;
 static uint64_t words[WORDS];
 static uint8_t text[0x800];

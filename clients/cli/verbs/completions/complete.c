@@ -167,7 +167,8 @@ static void print_flags(const struct verb *verb) {
     puts("--help\tprint this help");
 }
 
-/* The option of "--mode" or "-d"; NULL if the word is none, or has its value. */
+/* Returns the option that the word names ("--mode" or "-d"). NULL if it names none, or also has the
+ * value. */
 static const struct sonde_option *awaits_value(const struct verb *verb, const char *word) {
     for (size_t i = 0; i < verb->options->count; i++) {
         const struct sonde_option *option = &verb->options->table[i];

@@ -98,7 +98,7 @@ static const struct sonde_option table[] = {
     {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, seconds),
      0.1, 60, "unwind: how long to sample (default 2)"},
     {"save-stack", 0, "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, save_stack), 0, 0,
-     "unwind: save a stack whose walk ended early, so that it can be walked elsewhere"},
+     "unwind: save a stack whose walk ended early"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0, "print JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
@@ -116,8 +116,7 @@ static const struct sonde_options options = {
              "whose walk ended early, for a bug report. The memory may hold secrets: look first.",
     .examples = "  sonde doctor\n"
                 "  sonde doctor --json | jq '.findings[] | select(.state == \"fix\")'\n"
-                "  sonde doctor --unwind redis-server -d 10\n"
-                "  sonde doctor --unwind redis-server --save-stack redis.stack\n"
+                "  sonde doctor --unwind redis-server -d 10 --save-stack redis.stack\n"
                 "  sonde doctor --service 10.0.0.7:20179 --token \"$TOKEN\"\n",
     .table = table,
     .count = COUNT_OF(table),

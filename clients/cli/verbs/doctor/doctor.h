@@ -3,8 +3,7 @@
  * The findings of `sonde doctor`: each is "ok", "note" or "fix", with a command or setting that
  * fixes the problem. The checks of this machine are in doctor_machine.c, doctor_system.c and
  * doctor_settings.c, those that call sonded in doctor_service.c, doctor_rights.c and
- * doctor_history.c. `sonde doctor --unwind` is in
- * doctor_unwind.c. Main thread only. */
+ * doctor_history.c. `sonde doctor --unwind` is in doctor_unwind.c. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_DOCTOR_DOCTOR_H
 #define SONDE_CLIENTS_CLI_VERBS_DOCTOR_DOCTOR_H
 
@@ -28,8 +27,7 @@ struct doctor {
     size_t count;
 };
 
-/* Adds a finding. `fix` is NULL only if there is nothing to fix, or the text ends with
- * it. */
+/* Adds a finding. `fix` is NULL only if there is nothing to fix, or the text ends with it. */
 void doctor_report(struct doctor *doctor, enum finding_state state, const char *subject,
                    const char *fix, const char *format, ...) __attribute__((format(printf, 5, 6)));
 

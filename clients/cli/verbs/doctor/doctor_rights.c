@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the service may sample from outside, as it found by trying. */
+ * Reports what the service may sample from outside, which it found by trying. */
 #include "clients/cli/verbs/doctor/doctor.h"
 
 #include <string.h>

@@ -81,8 +81,8 @@ void live_calls_finish(struct live_calls *calls);
 /* Draws what live_view_draw does with a focus. */
 unsigned live_calls_draw(const struct live_view *view, const struct live_options *options,
                          struct sonde_buf *out);
-/* The number of functions that live_calls_draw lists, and the row of the one at that position
- * (from 0); LIVE_NO_ROW if it is none. */
+/* The number of functions that live_calls_draw lists, and the row of the one at that position (from
+ * 0); LIVE_NO_ROW if it is none. */
 uint32_t live_calls_listed(const struct live_view *view, const struct live_options *options,
                            uint32_t position, uint32_t *row);
 

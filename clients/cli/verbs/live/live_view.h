@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of `sonde live`: the functions, threads or processes that used the most CPU time in
- * the last windows of a StreamCpu call. It keeps the stream's dictionary, and subtracts windows
- * when they leave the span. Names come from the target and may be hostile; the drawing has no
- * control characters. One thread at a time. */
+ * The table of `sonde live`: the functions, threads or processes that used the most CPU time in the
+ * last windows of a StreamCpu call. It keeps the stream's dictionary, and subtracts windows when
+ * they leave the span. Names come from the target and may be hostile; the drawing has no control
+ * characters. One thread at a time. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_LIVE_LIVE_VIEW_H
 #define SONDE_CLIENTS_CLI_VERBS_LIVE_LIVE_VIEW_H
 

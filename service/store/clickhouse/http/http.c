@@ -192,8 +192,8 @@ static void set_options(CURL *handle, const struct http_request *request, struct
     curl->set(handle, CURLOPT_NOPROGRESS, 0L);
     curl->set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl->set(handle, CURLOPT_XFERINFODATA, call);
-    /* A connection that the server closed meanwhile would be retried silently, also for inserts;
-     * an insert is repeated by its owner, who first asks what was stored. */
+    /* A connection that the server closed meanwhile would be retried silently, also for inserts; an
+     * insert is repeated by its owner, who first asks what was stored. */
     curl->set(handle, CURLOPT_FRESH_CONNECT, request->body.len ? 1L : 0L);
 }
 

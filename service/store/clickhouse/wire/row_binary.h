@@ -24,7 +24,7 @@ uint64_t row_binary_u64(struct row_binary *rows);
 int64_t row_binary_i64(struct row_binary *rows);
 /* Borrowed from the answer. */
 struct sonde_slice row_binary_slice(struct row_binary *rows);
-/* A copy in the arena, "" if memory runs out, which sets `failed`. */
+/* Returns a copy in the arena. If memory runs out, returns "" and sets `failed`. */
 const char *row_binary_text(struct row_binary *rows, struct sonde_arena *arena);
 /* The number of elements of an array, each of which takes min_size bytes or more; > 0. */
 size_t row_binary_count(struct row_binary *rows, size_t min_size);

@@ -33,9 +33,9 @@ SONDE_MUST_USE sonde_err db_open(struct db *db, const char *path, bool is_writer
                                  struct sonde_diag *diag);
 void db_close(struct db *db);
 
-/* Starts a statement. Each letter of types is an argument: i int64_t, t text (const char *),
- * b struct sonde_slice (blob), n NULL (without an argument). Texts and blobs must live until
- * the next row is read, or the statement's next start. NULL after a failure. */
+/* Starts a statement. Each letter of types is an argument: i int64_t, t text (const char *), b
+ * struct sonde_slice (blob), n NULL (without an argument). Texts and blobs must live until the next
+ * row is read, or the statement's next start. NULL after a failure. */
 sqlite3_stmt *db_start(struct db *db, enum statement statement, const char *types, ...);
 /* Whether there is another row. After the last one, the statement is reset. */
 bool db_row(struct db *db, sqlite3_stmt *statement);

@@ -56,8 +56,8 @@ size_t chunk_bytes(const struct chunk *chunk);
 
 /* Appends the columns. Sorts the windows, and the rows of each. */
 void chunk_encode(struct chunk *chunk, struct sonde_buf *buf);
-/* Replaces the contents. Without rows, windows have no rows but their counts. False: the bytes are
- * damaged, or memory ran out. */
+/* Replaces the contents. Without rows, windows have no rows but their counts. Returns false if the
+ * bytes are damaged, or memory ran out. */
 bool chunk_decode(struct chunk *chunk, struct sonde_slice bytes, bool with_rows);
 
 /* value * weight, rounded; a sum that does not overflow. */

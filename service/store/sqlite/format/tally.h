@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much was recorded: per label set the windows, samples, drops and times, and the union of all
- * windows' intervals. Queries count what they read with it, and each finished hour stores one.
+ * Amounts recorded: per label set the windows, samples, drops and times, and the union of all
+ * windows' intervals. Queries add up what they read in a tally, and each finished hour stores one.
  * Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_FORMAT_TALLY_H
 #define SONDE_SERVICE_STORE_SQLITE_FORMAT_TALLY_H

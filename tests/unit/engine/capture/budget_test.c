@@ -42,8 +42,8 @@ TEST(a_ceiling_bounds_the_rate_from_the_start) {
     scene_finish(&scene);
 }
 
-/* The overhead comment of a capture during which the target used that much CPU time, and sampling
- * 2 ms of it. */
+/* The overhead comment of a capture during which the target used that much CPU time, and sampling 2
+ * ms of it. */
 static const char *overhead_of(struct scene *scene, uint64_t target_ns) {
     struct engine_cpu_spec spec = {.frequency_hz = 99, .max_overhead = 0.01};
     scene_init(scene);

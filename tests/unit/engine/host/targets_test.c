@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which targets a request finds when processes run without a guest. Real processes of this
- * machine; no clock is needed. */
+ * Which targets a request finds when processes run without a guest. Real processes of this machine;
+ * no clock is needed. */
 #include "service/engine/backtraces/backtraces.h"
 #include "service/engine/heap/heap.h"
 #include "tests/unit/engine/host/sleepers.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Off-CPU and wall captures of a real process that has no guest: as root by the BPF program, and
- * as an ordinary user (AS_NOBODY) by looks from outside. */
+ * Off-CPU and wall captures of a real process that has no guest: as root by the BPF program, and as
+ * an ordinary user (AS_NOBODY) by looks from outside. */
 #include "tests/unit/check.h"
 #include "tests/unit/engine/collect.h"
 

@@ -8,8 +8,8 @@
 
 #define NOBODY 65534
 
-/* Copies the program, with this mode and group, and with file capabilities. Returns its path.
- * Skips the test if this is not root, or the file system takes no capabilities. */
+/* Copies the program, with this mode and group, and with file capabilities. Returns its path. Skips
+ * the test if this is not root, or the file system takes no capabilities. */
 const char *scene_program(unsigned mode, gid_t group, bool has_capabilities);
 /* Runs a function in a child, as nobody if asked for. Returns its result, 0 to 99. */
 int scene_in_child(bool as_nobody, int (*run)(const char *program), const char *program);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A store on a real server that all tests of a program share, each test with a database of its
- * own; and small batches. */
+ * A store on a real server that all tests of a program share, each test with a database of its own;
+ * and small batches. */
 #ifndef SONDE_TESTS_UNIT_STORE_CLICKHOUSE_SCENE_H
 #define SONDE_TESTS_UNIT_STORE_CLICKHOUSE_SCENE_H
 

@@ -21,8 +21,8 @@ TEST(backoff_stays_at_a_minute_after_any_number_of_failures) {
     CHECK_INT(backoff_ms(UINT32_MAX), <=, BACKOFF_MAX_MS);
 }
 
-/* The mean of TRIES values that are uniform over 30 s has a standard deviation of 30 s / sqrt(12 *
- * TRIES) = 194 ms; six of them are 1.2 s. */
+/* The mean of TRIES values that are uniform over 30 s has a standard deviation of 30
+ * s / sqrt(12 * TRIES) = 194 ms; six of them are 1.2 s. */
 TEST(backoff_pauses_are_spread_evenly) {
     double sum = 0;
     for (int i = 0; i < TRIES; i++)

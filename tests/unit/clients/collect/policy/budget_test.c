@@ -143,8 +143,8 @@ TEST(budget_probability_never_leaves_its_bounds) {
     budget_destroy(budget);
 }
 
-/* The sum of weight * value has the expectation sum(x), and per period the variance sum(x^2) (1 -
- * p) / p. Six standard deviations of the whole. */
+/* The sum of weight * value has the expectation sum(x), and per period the variance sum(x^2)
+ * (1 - p) / p. Six standard deviations of the whole. */
 TEST(budget_weights_keep_sums_unbiased) {
     start("web 100000\n");
     double recorded = 0, truth = 0, variance = 0;
