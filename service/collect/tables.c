@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/collect/tables.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,14 +46,8 @@ void tables_finish(struct tables *tables) {
 /* Room for one more item, zeroed; NULL when out of memory. The caller counts it. */
 static void *add_item(void *items, uint32_t count, uint32_t *room, size_t size) {
     void **array = items;
-    if (count >= *room) {
-        uint32_t wanted = *room ? 2 * *room : 64;
-        void *grown = realloc(*array, wanted * size);
-        if (!grown)
-            return NULL;
-        *array = grown;
-        *room = wanted;
-    }
+    if (!array_room_sized(items, size, room, count, 1))
+        return NULL;
     return memset((char *)*array + count * size, 0, size);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/known.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 
 #define FIRST_CAPACITY 1024u
@@ -22,15 +24,7 @@ static struct known_id *find(struct known *known, uint32_t hash, uint64_t id) {
 static bool has_room(struct known *known) {
     if (known->count >= known->limit)
         known_clear(known);
-    if (known->count < known->capacity)
-        return true;
-    uint32_t capacity = known->capacity ? known->capacity * 2 : FIRST_CAPACITY;
-    struct known_id *items = realloc(known->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    known->items = items;
-    known->capacity = capacity;
-    return true;
+    return array_room(&known->items, &known->capacity, known->count, 1);
 }
 
 bool known_add(struct known *known, uint64_t id, uint32_t version) {

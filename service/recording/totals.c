@@ -4,6 +4,7 @@
  * like two sorted lists. */
 #include "service/recording/totals.h"
 
+#include "api/array.h"
 #include "service/host/processes/process_text.h"
 
 #include <stdbool.h>
@@ -98,15 +99,10 @@ static void add_row(struct totals *totals, const char *process, const char *thre
                     uint64_t cpu_ns) {
     if (cpu_ns == 0 || totals->is_out_of_memory)
         return;
-    if (totals->row_count == totals->row_capacity) {
-        size_t capacity = totals->row_capacity ? totals->row_capacity * 2 : 64;
-        struct totals_row *rows = realloc(totals->rows, capacity * sizeof *rows);
-        totals->is_out_of_memory = !rows;
-        if (!rows)
-            return;
-        totals->rows = rows;
-        totals->row_capacity = capacity;
-    }
+    totals->is_out_of_memory =
+        !array_room(&totals->rows, &totals->row_capacity, totals->row_count, 1);
+    if (totals->is_out_of_memory)
+        return;
     struct totals_row *row = &totals->rows[totals->row_count++];
     snprintf(row->process, sizeof row->process, "%s", process);
     snprintf(row->thread, sizeof row->thread, "%s", thread);

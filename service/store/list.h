@@ -5,7 +5,8 @@
 #ifndef SONDE_SERVICE_STORE_LIST_H
 #define SONDE_SERVICE_STORE_LIST_H
 
-#include <stdlib.h>
+#include "api/array.h"
+
 #include <string.h>
 
 struct store_list {
@@ -15,14 +16,8 @@ struct store_list {
 
 /* Returns a zeroed item, valid until the next call; NULL when out of memory. */
 static inline void *store_list_add(struct store_list *list) {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 64;
-        char *items = realloc(list->items, capacity * list->item_size);
-        if (!items)
-            return NULL;
-        list->items = items;
-        list->capacity = capacity;
-    }
+    if (!array_room_sized(&list->items, list->item_size, &list->capacity, list->count, 1))
+        return NULL;
     return memset(list->items + list->count++ * list->item_size, 0, list->item_size);
 }
 

@@ -6,6 +6,7 @@
  * Two tables can know an address. The line table has the chain of inlined functions, files and
  * lines. The symbol table has the linkage name, with the compiler's clone suffixes, and is the only
  * source where DWARF has no function: assembly, padding, objects built without -g. */
+#include "api/array.h"
 #include "api/hash_index.h"
 #include "service/symbol/demangle.h"
 #include "service/symbol/store.h"
@@ -74,14 +75,8 @@ static void choose_module(struct batch *batch, struct symbol_module *module) {
 /* --- the memo --------------------------------------------------------------------------------- */
 
 static struct memo_slot *new_slot(struct batch *batch, uint32_t hash) {
-    if (batch->used == batch->capacity) {
-        uint32_t capacity = batch->capacity ? batch->capacity * 2 : FIRST_SLOTS;
-        struct memo_slot *slots = realloc(batch->slots, capacity * sizeof *slots);
-        if (!slots)
-            return NULL;
-        batch->slots = slots;
-        batch->capacity = capacity;
-    }
+    if (!array_room(&batch->slots, &batch->capacity, batch->used, 1))
+        return NULL;
     return hash_index_add(&batch->index, hash, batch->used) ? &batch->slots[batch->used++] : NULL;
 }
 

@@ -5,6 +5,7 @@
  * kind, which is cheap, because scanning jumps from length to length. Ids in the file are arbitrary
  * numbers, which three tables map to the profile's ids. Nothing recurses, and the profile's limit
  * bounds the memory that a byte of input can cost. */
+#include "api/array.h"
 #include "api/gzip.h"
 #include "api/profile/kind.h"
 #include "api/profile/pprof/pprof.h"
@@ -241,14 +242,8 @@ static sonde_err add_line(struct reader *reader, struct wire_reader message,
     uint32_t function = pprof_ids_find(&reader->functions, v[1]);
     if (!function)
         return corrupt(reader, message.start, "a line with an unknown function");
-    if (location->line_count == reader->line_capacity) {
-        size_t capacity = reader->line_capacity ? reader->line_capacity * 2 : 16;
-        struct sonde_line *lines = realloc(reader->lines, capacity * sizeof *lines);
-        if (!lines)
-            return with_context(reader, SONDE_OUT_OF_MEMORY, "a location");
-        reader->lines = lines;
-        reader->line_capacity = capacity;
-    }
+    if (!array_room(&reader->lines, &reader->line_capacity, location->line_count, 1))
+        return with_context(reader, SONDE_OUT_OF_MEMORY, "a location");
     reader->lines[location->line_count++] = (struct sonde_line){function, (int64_t)v[2]};
     return SONDE_OK;
 }

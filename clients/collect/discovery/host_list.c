@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/discovery/host_list.h"
 
+#include "api/array.h"
 #include "api/text/port.h"
 #include "api/text/utf8.h"
 
@@ -163,18 +164,6 @@ static sonde_err check_host(const struct discovered_host *host, struct sonde_dia
     return err;
 }
 
-static bool reserve(struct host_list *list) {
-    if (list->count < list->capacity)
-        return true;
-    size_t capacity = list->capacity ? 2 * list->capacity : 16;
-    struct discovered_host *hosts = realloc(list->hosts, capacity * sizeof *hosts);
-    if (!hosts)
-        return false;
-    list->hosts = hosts;
-    list->capacity = capacity;
-    return true;
-}
-
 static const char *dup(struct host_list *list, const char *text) {
     return sonde_arena_dup(&list->arena, text, strlen(text));
 }
@@ -186,7 +175,8 @@ static sonde_err append(struct host_list *list, const struct discovered_host *ho
     made.address = dup(list, host->address);
     made.name = host->name ? dup(list, host->name) : made.address;
     made.tls_name = host->tls_name ? dup(list, host->tls_name) : NULL;
-    if (!made.address || !made.name || (host->tls_name && !made.tls_name) || !reserve(list))
+    if (!made.address || !made.name || (host->tls_name && !made.tls_name) ||
+        !array_room(&list->hosts, &list->capacity, list->count, 1))
         return no_memory(diag);
     uint32_t number = (uint32_t)list->count;
     list->hosts[list->count++] = made;

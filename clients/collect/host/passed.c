@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/host/passed.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,15 +34,7 @@ void passed_expire(struct passed *passed, int64_t now_ms) {
 static bool make_room(struct passed *passed) {
     if (passed->count == PASSED_MAX)
         passed_clear(passed);
-    if (passed->count < passed->capacity)
-        return true;
-    uint32_t capacity = passed->capacity ? passed->capacity * 2 : FIRST_CAPACITY;
-    void *grown = realloc(passed->keys, capacity * sizeof *passed->keys);
-    if (!grown)
-        return false;
-    passed->keys = grown;
-    passed->capacity = capacity;
-    return true;
+    return array_room(&passed->keys, &passed->capacity, passed->count, 1);
 }
 
 static bool needs(struct passed *passed, uint64_t a, uint64_t b) {

@@ -5,6 +5,7 @@
  * the index has been built again, which happens when half of its entries are forgotten hosts. */
 #include "clients/collect/policy/breaker.h"
 
+#include "api/array.h"
 #include "api/hash_index.h"
 
 #include <stdio.h>
@@ -62,14 +63,8 @@ static uint32_t find(const struct breaker *breaker, uint64_t id) {
 static uint32_t add(struct breaker *breaker, uint64_t id) {
     if (breaker->count - breaker->forgotten >= BREAKER_MAX_HOSTS)
         return NONE;
-    if (breaker->count == breaker->capacity) {
-        uint32_t capacity = breaker->capacity ? 2 * breaker->capacity : 64;
-        struct host *hosts = realloc(breaker->hosts, capacity * sizeof *hosts);
-        if (!hosts)
-            return NONE;
-        breaker->hosts = hosts;
-        breaker->capacity = capacity;
-    }
+    if (!array_room(&breaker->hosts, &breaker->capacity, breaker->count, 1))
+        return NONE;
     if (!hash_index_add(&breaker->index, hash_index_words(&breaker->index, id, 0), breaker->count))
         return NONE;
     breaker->hosts[breaker->count] = (struct host){id, 0, NONE, NONE, UNKNOWN};

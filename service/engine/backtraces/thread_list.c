@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads the threads of a process from /proc: their names, states and CPU times. */
+#include "api/array.h"
 #include "service/engine/backtraces/backtraces_request.h"
 
 #include <dirent.h>
@@ -28,18 +29,6 @@ static int by_tid(const void *a, const void *b) {
     return (left->tid > right->tid) - (left->tid < right->tid);
 }
 
-static bool grow(struct backtraces *all, uint32_t *capacity) {
-    if (all->thread_count < *capacity)
-        return true;
-    uint32_t more = *capacity ? *capacity * 2 : 64;
-    struct engine_thread *threads = realloc(all->threads, more * sizeof *threads);
-    if (!threads)
-        return false;
-    all->threads = threads;
-    *capacity = more;
-    return true;
-}
-
 static sonde_err add_threads(struct backtraces *all, DIR *dir) {
     uint32_t capacity = 0;
     struct dirent *entry;
@@ -51,7 +40,7 @@ static sonde_err add_threads(struct backtraces *all, DIR *dir) {
             all->left_out++;
             continue;
         }
-        if (!grow(all, &capacity))
+        if (!array_room(&all->threads, &capacity, all->thread_count, 1))
             return SONDE_OUT_OF_MEMORY;
         all->threads[all->thread_count++] =
             (struct engine_thread){.tid = tid, .name = "", .wait_channel = "", .error = ""};

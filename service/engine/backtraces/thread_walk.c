@@ -3,9 +3,9 @@
  * Walks one thread's stack. A blocked thread is walked while it sleeps, and the result counts if it
  * did not wake up in between. It is stopped only if its registers are needed or if it runs. If it
  * may not be stopped, the walk searches the stack for the first frame. */
+#include "api/array.h"
 #include "service/engine/backtraces/backtraces_request.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define TRIES 4 /* for a thread that wakes up and sleeps again while we look */
@@ -17,23 +17,12 @@
 /* --- Equal stacks are stored once ---------------------------------------------------------------
  */
 
-static bool has_room(struct backtraces *all) {
-    if (all->stack_count < all->stack_capacity)
-        return true;
-    uint32_t capacity = all->stack_capacity ? all->stack_capacity * 2 : 64;
-    struct backtraces_stack *stacks = realloc(all->stacks, capacity * sizeof *stacks);
-    if (!stacks)
-        return false;
-    all->stacks = stacks;
-    all->stack_capacity = capacity;
-    return true;
-}
-
 /* Returns false when out of memory. */
 static bool add_stack(struct backtraces *all, uint32_t hash, const uint64_t *pcs, uint32_t count) {
     const char *bytes = (const char *)pcs;
     uint64_t *copy = (uint64_t *)sonde_arena_dup(&all->arena, bytes, count * sizeof *pcs);
-    if (!copy || !has_room(all) || !hash_index_add(&all->stack_index, hash, all->stack_count))
+    if (!copy || !array_room(&all->stacks, &all->stack_capacity, all->stack_count, 1) ||
+        !hash_index_add(&all->stack_index, hash, all->stack_count))
         return false;
     all->stacks[all->stack_count++] = (struct backtraces_stack){copy, count, 1};
     return true;

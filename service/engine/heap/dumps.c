@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/heap/dumps.h"
 
+#include "api/array.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,14 +41,8 @@ static int path_of(const struct heap_dumps *dumps, uint32_t number, char *path, 
 }
 
 static sonde_err append(struct heap_dumps *dumps, const struct heap_dump *dump) {
-    if (dumps->count == dumps->capacity) {
-        uint32_t capacity = dumps->capacity ? dumps->capacity * 2 : 64;
-        struct heap_dump *items = realloc(dumps->items, capacity * sizeof *items);
-        if (!items)
-            return SONDE_OUT_OF_MEMORY;
-        dumps->items = items;
-        dumps->capacity = capacity;
-    }
+    if (!array_room(&dumps->items, &dumps->capacity, dumps->count, 1))
+        return SONDE_OUT_OF_MEMORY;
     dumps->items[dumps->count++] = *dump;
     dumps->bytes += dump->bytes;
     return SONDE_OK;

@@ -6,6 +6,7 @@
  *
  *     selector ──▶ worker: matching directories ──▶ their dumps, newest first ──▶ the list
  *                                                                             └─▶ the named dump */
+#include "api/array.h"
 #include "service/engine/heap/dump_retention.h"
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/heap/saved_state.h"
@@ -40,25 +41,13 @@ struct found {
 
 /* ---- Directories ---- */
 
-static bool has_room(struct found *found) {
-    if (found->count < found->capacity)
-        return true;
-    uint32_t capacity = found->capacity ? found->capacity * 2 : 64;
-    struct engine_ended_dump *items = realloc(found->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    found->items = items;
-    found->capacity = capacity;
-    return true;
-}
-
 static void add_dumps(const struct search *search, const struct heap_dumps *dumps,
                       const struct engine_ended_dump *process, struct found *found) {
     for (uint32_t i = 0; i < dumps->count && found->count < MOST_SEEN; i++) {
         const struct heap_dump *dump = &dumps->items[i];
         if (search->number && dump->number != search->number)
             continue;
-        if (!has_room(found))
+        if (!array_room(&found->items, &found->capacity, found->count, 1))
             return;
         struct engine_ended_dump *item = &found->items[found->count++];
         *item = *process;

@@ -8,6 +8,7 @@
  * back what we know, even for stacks with mixed sizes. */
 #include "service/engine/memory_report/alloc_report.h"
 
+#include "api/array.h"
 #include "api/hash_index.h"
 
 #include "service/engine/core/engine_state.h"
@@ -141,14 +142,8 @@ static uint32_t find_known(struct known_pcs *known, uint64_t pc) {
 }
 
 static sonde_err add_known(struct known_pcs *known, uint64_t pc, uint32_t location) {
-    if (known->count == known->capacity) {
-        uint32_t capacity = known->capacity ? known->capacity * 2 : 4096;
-        struct known_pc *items = realloc(known->items, capacity * sizeof *items);
-        if (!items)
-            return SONDE_OUT_OF_MEMORY;
-        known->items = items;
-        known->capacity = capacity;
-    }
+    if (!array_room(&known->items, &known->capacity, known->count, 1))
+        return SONDE_OUT_OF_MEMORY;
     uint32_t hash = hash_index_words(&known->index, pc, 0);
     if (!hash_index_add(&known->index, hash, known->count))
         return SONDE_OUT_OF_MEMORY;

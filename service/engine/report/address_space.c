@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/report/address_space.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,15 +127,9 @@ sonde_err generation_add(struct generation *generation, const struct symbol_mapp
         generation->ignored += generation->ignored < UINT32_MAX;
         return SONDE_OK;
     }
-    if (generation->count == generation->capacity) {
-        uint32_t capacity = generation->capacity ? generation->capacity * 2 : 64;
-        void *grown = realloc(generation->mappings, capacity * sizeof *generation->mappings);
-        if (!grown) {
-            memory_share_finish(&share);
-            return SONDE_OUT_OF_MEMORY;
-        }
-        generation->mappings = grown;
-        generation->capacity = capacity;
+    if (!array_room(&generation->mappings, &generation->capacity, generation->count, 1)) {
+        memory_share_finish(&share);
+        return SONDE_OUT_OF_MEMORY;
     }
     struct mapping *mapping = mapping_create(from);
     if (!mapping) {

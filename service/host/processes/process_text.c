@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/host/processes/process_text.h"
 
+#include "api/array.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,14 +21,8 @@ static int by_number(const void *a, const void *b) {
 }
 
 static sonde_err append(pid_t **numbers, size_t *count, size_t *capacity, pid_t number) {
-    if (*count == *capacity) {
-        size_t wanted = *capacity ? *capacity * 2 : 64;
-        pid_t *larger = realloc(*numbers, wanted * sizeof *larger);
-        if (!larger)
-            return SONDE_OUT_OF_MEMORY;
-        *numbers = larger;
-        *capacity = wanted;
-    }
+    if (!array_room(numbers, capacity, *count, 1))
+        return SONDE_OUT_OF_MEMORY;
     (*numbers)[(*count)++] = number;
     return SONDE_OK;
 }

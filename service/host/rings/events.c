@@ -6,6 +6,7 @@
  * again. A process that starts threads all the time is taken as it is after a few attempts. */
 #include "service/host/rings/events.h"
 
+#include "api/array.h"
 #include "service/host/refusal.h"
 
 #include <errno.h>
@@ -128,14 +129,8 @@ sonde_err events_open_one(const struct rings_options *options, const struct perf
 }
 
 sonde_err events_append(struct events *events, struct event event) {
-    if (events->count == events->capacity) {
-        size_t more = events->capacity ? 2 * events->capacity : 16;
-        struct event *list = realloc(events->list, more * sizeof *list);
-        if (!list)
-            return SONDE_OUT_OF_MEMORY;
-        events->list = list;
-        events->capacity = more;
-    }
+    if (!array_room(&events->list, &events->capacity, events->count, 1))
+        return SONDE_OUT_OF_MEMORY;
     events->list[events->count++] = event;
     return SONDE_OK;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/host/rings/lists.h"
 
+#include "api/array.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,14 +14,8 @@
 #define FILE_BYTES 65536 /* of the list of CPUs, at most */
 
 static bool append(struct number_list *list, int32_t number) {
-    if (list->count == list->capacity) {
-        size_t more = list->capacity ? 2 * list->capacity : 64;
-        int32_t *numbers = realloc(list->numbers, more * sizeof *numbers);
-        if (!numbers)
-            return false;
-        list->numbers = numbers;
-        list->capacity = more;
-    }
+    if (!array_room(&list->numbers, &list->capacity, list->count, 1))
+        return false;
     list->numbers[list->count++] = number;
     return true;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/answer/document.h"
 
+#include "api/array.h"
 #include "service/rpc/core/server_state.h"
 
 #include <stdlib.h>
@@ -57,14 +58,8 @@ struct engine_work *rpc_document_work(struct rpc_document *document) {
 /* ---- Messages ---- */
 
 sonde_err rpc_document_add(struct rpc_document *document, const ProtobufCMessage *message) {
-    if (document->message_count == document->message_capacity) {
-        size_t capacity = document->message_capacity * 2 + 1;
-        grpc_slice *grown = realloc(document->messages, capacity * sizeof *grown);
-        if (!grown)
-            return SONDE_OUT_OF_MEMORY;
-        document->messages = grown;
-        document->message_capacity = capacity;
-    }
+    if (!array_room(&document->messages, &document->message_capacity, document->message_count, 1))
+        return SONDE_OUT_OF_MEMORY;
     document->messages[document->message_count++] = rpc_pack(message);
     return SONDE_OK;
 }

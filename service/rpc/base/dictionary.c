@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/base/dictionary.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,18 +11,6 @@
 void dictionary_init(struct dictionary *dictionary, size_t limit_bytes) {
     *dictionary = (struct dictionary){.limit_bytes = limit_bytes};
     hash_index_init(&dictionary->index);
-}
-
-static bool has_room(struct dictionary *dictionary) {
-    if (dictionary->count < dictionary->capacity)
-        return true;
-    uint32_t capacity = dictionary->capacity ? dictionary->capacity * 2 : FIRST_CAPACITY;
-    struct dictionary_item *items = realloc(dictionary->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    dictionary->items = items;
-    dictionary->capacity = capacity;
-    return true;
 }
 
 static uint32_t find(const struct dictionary *dictionary, uint32_t hash, const void *bytes,
@@ -49,7 +39,9 @@ uint32_t dictionary_add(struct dictionary *dictionary, const void *bytes, size_t
         return number;
     if (len > dictionary->limit_bytes || bytes_held(dictionary) > dictionary->limit_bytes - len)
         return DICTIONARY_NONE;
-    char *copy = has_room(dictionary) ? sonde_arena_dup(&dictionary->arena, bytes, len) : NULL;
+    char *copy = array_room(&dictionary->items, &dictionary->capacity, dictionary->count, 1)
+                     ? sonde_arena_dup(&dictionary->arena, bytes, len)
+                     : NULL;
     if (!copy || !hash_index_add(&dictionary->index, hash, dictionary->count))
         return DICTIONARY_NONE;
     dictionary->items[dictionary->count] = (struct dictionary_item){copy, (uint32_t)len};

@@ -6,6 +6,7 @@
  * part, and the next one begins. */
 #include "service/rpc/captures/window.h"
 
+#include "api/array.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/base/text.h"
 #include "service/rpc/targets/target_message.h"
@@ -68,15 +69,9 @@ void window_dictionary_finish(struct window_dictionary *dictionary) {
 }
 
 static void list_add(struct builder *builder, struct list *list, void *item) {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? list->capacity * 2 : 64;
-        void **items = realloc(list->items, capacity * sizeof *items);
-        if (!items) {
-            builder->is_short = true;
-            return;
-        }
-        list->items = items;
-        list->capacity = capacity;
+    if (!array_room(&list->items, &list->capacity, list->count, 1)) {
+        builder->is_short = true;
+        return;
     }
     list->items[list->count++] = item;
 }
@@ -154,15 +149,9 @@ static void fill_frame(struct builder *builder, const struct sonde_location *loc
 }
 
 static void add_number(struct builder *builder, uint32_t number) {
-    if (builder->number_count == builder->number_capacity) {
-        size_t capacity = builder->number_capacity ? builder->number_capacity * 2 : 256;
-        uint32_t *numbers = realloc(builder->numbers, capacity * sizeof *numbers);
-        if (!numbers) {
-            builder->is_short = true;
-            return;
-        }
-        builder->numbers = numbers;
-        builder->number_capacity = capacity;
+    if (!array_room(&builder->numbers, &builder->number_capacity, builder->number_count, 1)) {
+        builder->is_short = true;
+        return;
     }
     builder->numbers[builder->number_count++] = number;
 }
@@ -186,17 +175,8 @@ static struct range frames_of(struct builder *builder, uint32_t id) {
 }
 
 static bool key_reserve(struct builder *builder, size_t words) {
-    if (words <= builder->key_capacity)
-        return true;
-    size_t capacity = words * 2 + 256;
-    uint32_t *key = realloc(builder->key, capacity * sizeof *key);
-    if (!key) {
-        builder->is_short = true;
-        return false;
-    }
-    builder->key = key;
-    builder->key_capacity = capacity;
-    return true;
+    builder->is_short |= !array_room(&builder->key, &builder->key_capacity, 0, words);
+    return builder->key_capacity >= words;
 }
 
 static uint32_t tid_of(const struct sonde_profile *profile, const struct sonde_sample *sample) {
@@ -309,15 +289,9 @@ static void begin_part(struct builder *builder) {
 
 static void append_part(struct builder *builder, const Sonde__V1__CpuWindow *message) {
     struct window_parts *parts = builder->parts;
-    if (parts->count == parts->capacity) {
-        size_t capacity = parts->capacity ? parts->capacity * 2 : 2;
-        grpc_slice *items = realloc(parts->items, capacity * sizeof *items);
-        if (!items) {
-            builder->is_short = true;
-            return;
-        }
-        parts->items = items;
-        parts->capacity = capacity;
+    if (!array_room(&parts->items, &parts->capacity, parts->count, 1)) {
+        builder->is_short = true;
+        return;
     }
     parts->items[parts->count++] = rpc_pack(&message->base);
 }

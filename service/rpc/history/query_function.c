@@ -2,6 +2,7 @@
  *
  * QueryFunction: which services spend time in a function. A sample counts once in `total`, however
  * often the function is on its stack, and in `self` if it is the innermost one. */
+#include "api/array.h"
 #include "api/hash_index.h"
 #include "api/text/wildcard.h"
 #include "service/rpc/core/handlers.h"
@@ -43,14 +44,8 @@ static struct use *find_use(struct uses *uses, const char *service) {
     while ((number = hash_index_next(&uses->index, &probe)) != HASH_INDEX_NONE)
         if (strcmp(uses->items[number].service, service) == 0)
             return &uses->items[number];
-    if (uses->count == uses->capacity) {
-        uint32_t capacity = uses->capacity * 2 + 64;
-        struct use *grown = realloc(uses->items, capacity * sizeof *grown);
-        if (!grown)
-            return NULL;
-        uses->items = grown;
-        uses->capacity = capacity;
-    }
+    if (!array_room(&uses->items, &uses->capacity, uses->count, 1))
+        return NULL;
     uses->items[uses->count] = (struct use){.service = service};
     return hash_index_add(&uses->index, hash, uses->count) ? &uses->items[uses->count++] : NULL;
 }

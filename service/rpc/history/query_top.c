@@ -2,6 +2,7 @@
  *
  * QueryTop: the most expensive functions. Two functions of one name in different files or modules
  * are different functions; the same function at different lines is one. */
+#include "api/array.h"
 #include "api/hash_index.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
@@ -36,14 +37,8 @@ static int64_t add(int64_t a, int64_t b) {
 
 /* NULL when out of memory. */
 static struct row *add_row(struct table *table, uint32_t hash, const struct row *key) {
-    if (table->count == table->capacity) {
-        uint32_t capacity = table->capacity * 2 + 64;
-        struct row *grown = realloc(table->rows, capacity * sizeof *grown);
-        if (!grown)
-            return NULL;
-        table->rows = grown;
-        table->capacity = capacity;
-    }
+    if (!array_room(&table->rows, &table->capacity, table->count, 1))
+        return NULL;
     table->rows[table->count] = *key;
     return hash_index_add(&table->index, hash, table->count) ? &table->rows[table->count++] : NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "service/store/ids.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 sonde_err otlp_frames_init(struct otlp_frames *frames, const otlp_dictionary *dictionary,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/saved/saved_captures.h"
 
+#include "api/array.h"
 #include "api/profile/pprof/pprof.h"
 
 #include <dirent.h>
@@ -103,14 +104,8 @@ static int write_file(const char *path, struct sonde_slice head, struct sonde_sl
 /* ---- The list ---- */
 
 static bool append(struct saved_captures *saved, Sonde__V1__Capture *metadata) {
-    if (saved->count == saved->capacity) {
-        size_t capacity = saved->capacity ? saved->capacity * 2 : 64;
-        Sonde__V1__Capture **items = realloc(saved->items, capacity * sizeof *items);
-        if (!items)
-            return false;
-        saved->items = items;
-        saved->capacity = capacity;
-    }
+    if (!array_room(&saved->items, &saved->capacity, saved->count, 1))
+        return false;
     saved->items[saved->count++] = metadata;
     saved->bytes += metadata->size_bytes;
     return true;

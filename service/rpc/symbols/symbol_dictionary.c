@@ -5,6 +5,7 @@
  * again with the message that did not fit. */
 #include "service/rpc/symbols/symbol_dictionary.h"
 
+#include "api/array.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/base/text.h"
 #include "service/rpc/core/call.h"
@@ -256,14 +257,8 @@ static bool add_strings(struct part *part) {
 }
 
 static sonde_err part_end(struct part *part, struct symbol_parts *parts) {
-    if (parts->count == parts->capacity) {
-        size_t capacity = parts->capacity ? parts->capacity * 2 : 8;
-        grpc_slice *items = realloc(parts->items, capacity * sizeof *items);
-        if (!items)
-            return SONDE_OUT_OF_MEMORY;
-        parts->items = items;
-        parts->capacity = capacity;
-    }
+    if (!array_room(&parts->items, &parts->capacity, parts->count, 1))
+        return SONDE_OUT_OF_MEMORY;
     if (!add_strings(part) || !add_functions(part) || !add_modules(part))
         return SONDE_OUT_OF_MEMORY;
     parts->items[parts->count++] = rpc_pack(&part->message.base);

@@ -9,6 +9,8 @@
  * for names again. */
 #include "service/rpc/threads/backtraces_profile.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,14 +92,8 @@ static sonde_err map_modules(struct building *building, const struct engine_back
 /* ---- Stacks ---- */
 
 static sonde_err push(struct building *building, const struct sonde_location *location) {
-    if (building->count == building->capacity) {
-        uint32_t capacity = building->capacity ? building->capacity * 2 : 64;
-        uint32_t *locations = realloc(building->locations, capacity * sizeof *locations);
-        if (!locations)
-            return SONDE_OUT_OF_MEMORY;
-        building->locations = locations;
-        building->capacity = capacity;
-    }
+    if (!array_room(&building->locations, &building->capacity, building->count, 1))
+        return SONDE_OUT_OF_MEMORY;
     return sonde_profile_add_location(building->profile, location,
                                       &building->locations[building->count++]);
 }

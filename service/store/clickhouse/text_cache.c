@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/clickhouse/text_cache.h"
 
+#include "api/array.h"
 #include "service/locks.h"
 #include "service/store/clickhouse/wire/sql.h"
 
@@ -64,14 +65,8 @@ struct store_frame *text_map_frame(const struct text_map *map, uint64_t id) {
 }
 
 bool text_map_add(struct text_map *map, uint64_t id, void *item) {
-    if (map->count == map->room) {
-        size_t room = map->room ? map->room * 2 : 256;
-        void **items = realloc(map->items, room * sizeof *items);
-        if (!items)
-            return false;
-        map->items = items;
-        map->room = room;
-    }
+    if (!array_room(&map->items, &map->room, map->count, 1))
+        return false;
     uint32_t hash = hash_index_words(&map->index, id, 0);
     if (!hash_index_add(&map->index, hash, (uint32_t)map->count))
         return false;

@@ -2,6 +2,7 @@
  *
  * Marks what chunks and rollups use, from hours to stacks to frames to texts, and deletes the rest.
  * The marks are bits by number: 60 KB for half a million stacks. */
+#include "api/array.h"
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/chunk.h"
@@ -34,7 +35,7 @@ static void mark(struct clean *clean, struct bits *bits, uint64_t number) {
         db_damaged(clean->db);
         return;
     }
-    if (!array_reserve(&bits->words, &bits->capacity, word + 1, sizeof *bits->words)) {
+    if (!array_room(&bits->words, &bits->capacity, word, 1)) {
         db_out_of_memory(clean->db);
         return;
     }
@@ -50,8 +51,7 @@ static bool is_marked(const struct bits *bits, uint64_t number) {
 /* The marks of a service's stacks, or of a stream's service. */
 static struct bits *stacks_of(struct clean *clean, uint32_t service) {
     size_t before = clean->service_count;
-    if (!array_reserve(&clean->stacks, &clean->service_count, (size_t)service + 1,
-                       sizeof *clean->stacks)) {
+    if (!array_room(&clean->stacks, &clean->service_count, service, 1)) {
         db_out_of_memory(clean->db);
         return NULL;
     }
@@ -65,8 +65,7 @@ static void read_streams(struct clean *clean) {
     while (db_row(clean->db, row)) {
         uint32_t stream = (uint32_t)sqlite3_column_int64(row, 0);
         uint32_t service = (uint32_t)sqlite3_column_int64(row, 1);
-        if (!array_reserve(&clean->services, &clean->stream_count, (size_t)stream + 1,
-                           sizeof *clean->services))
+        if (!array_room(&clean->services, &clean->stream_count, stream, 1))
             db_out_of_memory(clean->db);
         else
             clean->services[stream] = service;

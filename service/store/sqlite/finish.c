@@ -5,6 +5,7 @@
  * come every 10 seconds, become one window per minute. */
 #include "service/store/sqlite/finish.h"
 
+#include "api/array.h"
 #include "api/profile/event.h"
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/format/sums.h"
@@ -34,7 +35,7 @@ struct finish {
 /* Adds a chunk's windows to the hour's sums. */
 static void sum_up(struct finish *finish, const struct chunk *chunk) {
     const struct text_list *names = &chunk->threads;
-    if (!array_reserve(&finish->map, &finish->map_capacity, names->count, sizeof *finish->map)) {
+    if (!array_room(&finish->map, &finish->map_capacity, 0, names->count)) {
         db_out_of_memory(finish->db);
         return;
     }

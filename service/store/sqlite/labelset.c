@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/labelset.h"
 
+#include "api/array.h"
 #include "service/store/sqlite/format/text_list.h"
 #include "service/store/sqlite/format/varint.h"
 
@@ -111,7 +112,7 @@ static bool set_process(struct labelsets *sets, struct labelset *set, struct son
 
 static struct labelset *read_set(struct labelsets *sets, uint32_t number, uint32_t hash) {
     struct labelset *set = sonde_arena_alloc(&sets->arena, sizeof *set);
-    if (!set || !array_reserve(&sets->sets, &sets->capacity, sets->count + 1, sizeof *sets->sets) ||
+    if (!set || !array_room(&sets->sets, &sets->capacity, sets->count, 1) ||
         !hash_index_add(&sets->index, hash, (uint32_t)sets->count)) {
         db_out_of_memory(sets->db);
         return NULL;

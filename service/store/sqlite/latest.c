@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/latest.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 
 static int64_t step_of(const struct latest *latest, const struct chunk_window *window) {
@@ -30,8 +32,7 @@ static void on_window(void *context, struct scan *scan, const struct chunk_windo
     int64_t step = step_of(latest, window);
     struct latest_item *item = find(latest, scan->stream, set->process, step);
     if (!item) {
-        if (!array_reserve(&latest->items, &latest->capacity, latest->count + 1,
-                           sizeof *latest->items) ||
+        if (!array_room(&latest->items, &latest->capacity, latest->count, 1) ||
             !hash_index_add(&latest->index, hash_of(latest, scan->stream, set->process, step),
                             (uint32_t)latest->count)) {
             db_out_of_memory(scan->db);

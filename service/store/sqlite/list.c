@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Services, and the names and values of labels. Finished hours are answered from their tallies. */
+#include "api/array.h"
 #include "service/store/sqlite/engine.h"
 
 #include "api/profile/event.h"
@@ -46,7 +47,7 @@ static void services_on_hour(void *context, struct scan *scan, const struct tall
 static bool is_first(struct scan *scan, uint32_t **seen, size_t *capacity, uint32_t number,
                      uint32_t stamp) {
     size_t before = *capacity;
-    if (!array_reserve(seen, capacity, (size_t)number + 1, sizeof **seen)) {
+    if (!array_room(seen, capacity, number, 1)) {
         db_out_of_memory(scan->db);
         return false;
     }
@@ -78,8 +79,7 @@ static struct store_service *current(struct services *services, struct scan *sca
     if (last && strcmp(last->name, scan->service_name) == 0)
         return last;
     char *name = sonde_arena_dup(services->arena, scan->service_name, strlen(scan->service_name));
-    if (!name || !array_reserve(&services->services, &services->capacity, services->count + 1,
-                                sizeof *services->services)) {
+    if (!name || !array_room(&services->services, &services->capacity, services->count, 1)) {
         db_out_of_memory(scan->db);
         return NULL;
     }

@@ -2,6 +2,7 @@
  *
  * The sums of a query by service, thread and stack, and the host view, whose stacks are (process,
  * thread). */
+#include "api/array.h"
 #include "service/store/sqlite/engine.h"
 
 #include "api/profile/event.h"
@@ -91,8 +92,7 @@ static void set_ids(struct merge *merge, struct scan *scan, size_t first) {
 static void add_service(struct merge *merge, struct scan *scan) {
     struct store_merge *result = merge->result;
     size_t bytes = strlen(scan->service_name);
-    if (!array_reserve(&result->services, &merge->service_capacity, result->service_count + 1,
-                       sizeof *result->services) ||
+    if (!array_room(&result->services, &merge->service_capacity, result->service_count, 1) ||
         !(result->services[result->service_count++] =
               sonde_arena_dup(merge->arena, scan->service_name, bytes)))
         db_out_of_memory(scan->db);
@@ -103,7 +103,7 @@ static void on_stream_end(void *context, struct scan *scan) {
     struct store_merge *result = merge->result;
     size_t count = sums_sort(&merge->sums), first = result->row_count;
     if (merge->sums.failed || merge->tally.failed ||
-        !array_reserve(&merge->rows, &merge->row_capacity, first + count, sizeof *merge->rows))
+        !array_room(&merge->rows, &merge->row_capacity, first, count))
         db_out_of_memory(scan->db);
     if (count && !scan->db->failure) {
         for (size_t i = 0; i < count; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads stacks and frames by id. */
+#include "api/array.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/text_list.h"
 #include "service/store/sqlite/format/varint.h"
@@ -174,8 +175,7 @@ static struct text_entry *read_text(struct text_cache *cache, struct db *db,
     }
     db_stop(row);
     if (!entry.text || !entry.second ||
-        !array_reserve(&cache->entries, &cache->capacity, cache->count + 1,
-                       sizeof *cache->entries) ||
+        !array_room(&cache->entries, &cache->capacity, cache->count, 1) ||
         !hash_index_add(&cache->index, hash, (uint32_t)cache->count)) {
         db_out_of_memory(db);
         return &none;

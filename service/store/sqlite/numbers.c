@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/numbers.h"
+#include "api/array.h"
 #include "service/store/sqlite/format/text_list.h"
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static uint32_t id_table_find(struct id_table *table, uint64_t id, uint32_t owne
 static void id_table_add(struct id_table *table, struct number_item item, uint32_t hash) {
     if (table->count >= MAX_IDS)
         id_table_clear(table);
-    if (!array_reserve(&table->items, &table->capacity, table->count + 1, sizeof *table->items) ||
+    if (!array_room(&table->items, &table->capacity, table->count, 1) ||
         !hash_index_add(&table->index, hash, (uint32_t)table->count))
         return;
     table->items[table->count++] = item;
@@ -62,8 +63,7 @@ static void text_table_add(struct text_table *table, struct sonde_slice key, uin
     if (table->count >= MAX_TEXTS || table->bytes > MAX_TEXT_BYTES)
         text_table_clear(table);
     char *copy = malloc(key.len + 1);
-    if (!copy ||
-        !array_reserve(&table->items, &table->capacity, table->count + 1, sizeof *table->items) ||
+    if (!copy || !array_room(&table->items, &table->capacity, table->count, 1) ||
         !hash_index_add(&table->index, hash, (uint32_t)table->count)) {
         free(copy);
         return;
@@ -130,8 +130,7 @@ uint32_t numbers_labels(struct numbers *numbers, struct db *db, struct sonde_sli
 /* The service's next number. Numbers of deleted stacks at the end are given again. */
 static uint32_t next_stack(struct numbers *numbers, struct db *db, uint32_t service) {
     size_t before = numbers->next_capacity;
-    if (!array_reserve(&numbers->next_stack, &numbers->next_capacity, (size_t)service + 1,
-                       sizeof *numbers->next_stack)) {
+    if (!array_room(&numbers->next_stack, &numbers->next_capacity, service, 1)) {
         db_out_of_memory(db);
         return 0;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/scan.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 
 #define LAST_TIME 4102444800 /* the year 2100 */
@@ -30,8 +32,7 @@ static bool load_chunk(struct scan *scan, struct sonde_slice packed, bool with_r
     if (!raw.data)
         return false;
     if (!chunk_decode(&scan->chunk, raw, with_rows) ||
-        !array_reserve(&scan->thread_map, &scan->map_capacity, scan->chunk.threads.count,
-                       sizeof *scan->thread_map)) {
+        !array_room(&scan->thread_map, &scan->map_capacity, 0, scan->chunk.threads.count)) {
         db_damaged(scan->db);
         return false;
     }

@@ -6,6 +6,7 @@
  *     streams   | a a |   | b b b |   | c c |
  *
  * Late windows reach hours that are finished, which are then dirty and will be finished again. */
+#include "api/array.h"
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/finish.h"
@@ -33,8 +34,7 @@ static struct chunk *chunk_of(struct split *split, uint32_t stream) {
         db_damaged(split->db);
         return NULL;
     }
-    if (!array_reserve(&split->streams, &split->stream_count, (size_t)stream + 1,
-                       sizeof *split->streams)) {
+    if (!array_room(&split->streams, &split->stream_count, stream, 1)) {
         db_out_of_memory(split->db);
         return NULL;
     }

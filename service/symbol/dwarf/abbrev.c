@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/abbrev.h"
 
+#include "api/array.h"
 #include "service/elf/cursor.h"
 #include "service/symbol/dwarf/constants.h"
 
@@ -151,20 +152,8 @@ static enum dwarf_slot slot_of(uint64_t name, enum dwarf_role role) {
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static bool reserve(void **items, uint32_t count, uint32_t *capacity, size_t item_size) {
-    if (count < *capacity)
-        return true;
-    uint32_t wider = *capacity ? 2 * *capacity : 64;
-    void *moved = realloc(*items, wider * item_size);
-    if (!moved)
-        return false;
-    *items = moved;
-    *capacity = wider;
-    return true;
-}
-
 static bool add_op(struct dwarf_abbrevs *abbrevs, struct dwarf_op op) {
-    if (!reserve((void **)&abbrevs->ops, abbrevs->op_count, &abbrevs->op_capacity, sizeof op))
+    if (!array_room(&abbrevs->ops, &abbrevs->op_capacity, abbrevs->op_count, 1))
         return false;
     abbrevs->ops[abbrevs->op_count++] = op;
     return true;
@@ -213,7 +202,7 @@ static bool read_table(struct cursor *cursor, struct dwarf_abbrevs *abbrevs) {
         abbrev.role = (uint8_t)role_of(tag);
         abbrev.has_children = cursor_u8(cursor) != 0;
         if (!read_ops(cursor, abbrevs, &abbrev) ||
-            !reserve((void **)&abbrevs->items, abbrevs->count, &abbrevs->capacity, sizeof abbrev))
+            !array_room(&abbrevs->items, &abbrevs->capacity, abbrevs->count, 1))
             return false;
         in_order &= abbrevs->count == 0 || abbrevs->items[abbrevs->count - 1].code < code;
         abbrevs->items[abbrevs->count++] = abbrev;
@@ -253,8 +242,8 @@ static struct dwarf_abbrevs *abbrevs_create(struct sonde_slice section, uint64_t
         return NULL;
     abbrevs->offset = offset;
     abbrevs->shape = shape;
-    bool good = reserve((void **)&abbrevs->ops, 0, &abbrevs->op_capacity, sizeof *abbrevs->ops) &&
-                read_table(&cursor, abbrevs);
+    bool good =
+        array_room(&abbrevs->ops, &abbrevs->op_capacity, 0, 1) && read_table(&cursor, abbrevs);
     *fuel -= before - cursor_left(&cursor);
     if (good)
         return abbrevs;

@@ -3,39 +3,27 @@
  * The directories and files of a line table. Up to version 4 they are two lists of strings,
  * numbered from 1; since version 5, two tables that describe their own columns, numbered from 0.
  * The path of a file is built when the first row refers to it. */
+#include "api/array.h"
 #include "service/symbol/dwarf/constants.h"
 #include "service/symbol/dwarf/lines.h"
 
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define MAX_ITEMS   (1u << 20)
 #define MAX_COLUMNS 16
 
-static bool reserve(void **items, uint64_t count, uint64_t *capacity, size_t item_size) {
-    if (count < *capacity)
-        return true;
-    uint64_t wider = *capacity ? 2 * *capacity : 64;
-    void *moved = count < MAX_ITEMS ? realloc(*items, wider * item_size) : NULL;
-    if (!moved)
-        return false;
-    *items = moved;
-    *capacity = wider;
-    return true;
-}
-
 static bool add_directory(struct dwarf_lines *lines, const char *name) {
-    if (!reserve((void **)&lines->directories, lines->directory_count, &lines->directory_capacity,
-                 sizeof *lines->directories))
+    if (lines->directory_count >= MAX_ITEMS ||
+        !array_room(&lines->directories, &lines->directory_capacity, lines->directory_count, 1))
         return false;
     lines->directories[lines->directory_count++] = name;
     return true;
 }
 
 static bool add_source(struct dwarf_lines *lines, const char *name, uint64_t directory) {
-    if (!reserve((void **)&lines->sources, lines->source_count, &lines->source_capacity,
-                 sizeof *lines->sources))
+    if (lines->source_count >= MAX_ITEMS ||
+        !array_room(&lines->sources, &lines->source_capacity, lines->source_count, 1))
         return false;
     lines->sources[lines->source_count++] = (struct dwarf_source){name, directory, DWARF_NO_FILE};
     return true;

@@ -3,6 +3,7 @@
  * The names of functions: the linkage name if one of a function's origins has it, else the plain
  * name with the scopes of its declaration. Members of classes inside functions, as lambdas of GCC,
  * and closures of Rust get a linkage name that is made up, so that they differ. */
+#include "api/array.h"
 #include "service/symbol/dwarf/walk.h"
 
 #include "service/symbol/dwarf/constants.h"
@@ -50,14 +51,8 @@ static uint32_t recall(const struct dwarf_memo *memo, uint64_t key) {
 static void remember(struct dwarf_memo *memo, uint64_t key, uint32_t function) {
     if (memo->count >= LARGEST_MEMO)
         dwarf_memo_forget(memo);
-    if (memo->count == memo->capacity) {
-        uint32_t capacity = memo->capacity ? 2 * memo->capacity : FIRST_MEMO;
-        struct dwarf_memo_item *items = realloc(memo->items, capacity * sizeof *items);
-        if (!items)
-            return;
-        memo->items = items;
-        memo->capacity = capacity;
-    }
+    if (!array_room(&memo->items, &memo->capacity, memo->count, 1))
+        return;
     uint32_t hash = hash_index_words(&memo->index, key, 0);
     if (hash_index_add(&memo->index, hash, memo->count))
         memo->items[memo->count++] = (struct dwarf_memo_item){key, function};

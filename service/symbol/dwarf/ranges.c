@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/ranges.h"
 
+#include "api/array.h"
 #include "service/symbol/dwarf/constants.h"
 
 #include <stdlib.h>
@@ -8,14 +9,8 @@
 static void add(struct dwarf_ranges *ranges, uint64_t start, uint64_t end) {
     if (start >= end)
         return;
-    if (ranges->count == ranges->capacity) {
-        size_t capacity = ranges->capacity ? 2 * ranges->capacity : 64;
-        struct dwarf_range *items = realloc(ranges->items, capacity * sizeof *items);
-        if (!items)
-            return;
-        ranges->items = items;
-        ranges->capacity = capacity;
-    }
+    if (!array_room(&ranges->items, &ranges->capacity, ranges->count, 1))
+        return;
     ranges->items[ranges->count++] = (struct dwarf_range){start, end};
 }
 

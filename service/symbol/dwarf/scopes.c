@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/scopes.h"
 
+#include "api/array.h"
 #include "service/symbol/dwarf/constants.h"
 #include "service/symbol/dwarf/unit.h"
 
 #include <stdlib.h>
 
-static bool reserve(void **items, uint32_t count, uint32_t *capacity, size_t item_size) {
-    if (count < *capacity)
-        return true;
-    uint32_t wider = *capacity ? 2 * *capacity : 64;
-    void *moved = realloc(*items, wider * item_size);
-    if (!moved)
-        return false;
-    *items = moved;
-    *capacity = wider;
-    return true;
-}
-
 static uint32_t add(struct dwarf_scopes *scopes, struct dwarf_scope scope) {
-    if (!reserve((void **)&scopes->items, scopes->count, &scopes->capacity, sizeof *scopes->items))
+    if (!array_room(&scopes->items, &scopes->capacity, scopes->count, 1))
         return DWARF_NO_SCOPE;
     scopes->items[scopes->count] = scope;
     return scopes->count++;
@@ -37,8 +26,7 @@ uint32_t dwarf_scopes_add_enclosing(struct dwarf_scopes *scopes, uint64_t functi
 }
 
 void dwarf_scopes_add_function(struct dwarf_scopes *scopes, uint64_t offset, uint32_t scope) {
-    if (reserve((void **)&scopes->functions, scopes->function_count, &scopes->function_capacity,
-                sizeof *scopes->functions))
+    if (array_room(&scopes->functions, &scopes->function_capacity, scopes->function_count, 1))
         scopes->functions[scopes->function_count++] = (struct dwarf_scoped){offset, scope};
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/unit.h"
 
+#include "api/array.h"
 #include "service/symbol/dwarf/constants.h"
 
 #include <stdlib.h>
@@ -139,14 +140,8 @@ static void index_units(struct dwarf_file *file) {
     struct dwarf_unit unit;
     uint32_t capacity = 0;
     for (uint64_t at = 0; dwarf_unit_header(file, at, &unit); at = unit.end) {
-        if (file->start_count == capacity) {
-            uint32_t wider = capacity ? 2 * capacity : 256;
-            uint64_t *starts = realloc(file->starts, wider * sizeof *starts);
-            if (!starts)
-                break;
-            file->starts = starts;
-            capacity = wider;
-        }
+        if (!array_room(&file->starts, &capacity, file->start_count, 1))
+            break;
         file->starts[file->start_count++] = at;
     }
     file->opened = calloc(file->start_count + 1, sizeof(struct dwarf_unit *));

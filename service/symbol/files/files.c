@@ -4,6 +4,7 @@
  * and each open module; entries with the same identity are merged. */
 #include "service/symbol/files/files.h"
 
+#include "api/array.h"
 #include "service/elf/sections.h"
 #include "service/symbol/store.h"
 #include "service/symbol/worker/worker.h"
@@ -26,14 +27,9 @@ struct listing {
 static struct symbol_file *add(struct listing *listing) {
     if (listing->count == SYMBOL_FILES_MAX)
         return NULL;
-    if (listing->count == listing->capacity) {
-        size_t capacity = listing->capacity ? listing->capacity * 2 : 64;
-        struct symbol_file *items = realloc(listing->items, capacity * sizeof *items);
-        listing->failed = listing->failed || !items;
-        if (!items)
-            return NULL;
-        listing->items = items;
-        listing->capacity = capacity;
+    if (!array_room(&listing->items, &listing->capacity, listing->count, 1)) {
+        listing->failed = true;
+        return NULL;
     }
     struct symbol_file *file = &listing->items[listing->count++];
     memset(file, 0, sizeof *file);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/files/table_cache.h"
 
+#include "api/array.h"
 #include "api/os/shared_memory.h"
 
 #include <dirent.h>
@@ -201,14 +202,8 @@ static int oldest_first(const void *left, const void *right) {
 }
 
 static bool entries_add(struct entries *entries, const char *name, const struct stat *info) {
-    if (entries->count == entries->capacity) {
-        size_t capacity = entries->capacity ? entries->capacity * 2 : 64;
-        struct entry *items = realloc(entries->items, capacity * sizeof *items);
-        if (!items)
-            return false;
-        entries->items = items;
-        entries->capacity = capacity;
-    }
+    if (!array_room(&entries->items, &entries->capacity, entries->count, 1))
+        return false;
     struct entry *entry = &entries->items[entries->count++];
     snprintf(entry->name, sizeof entry->name, "%s", name);
     entry->bytes = (uint64_t)info->st_blocks * 512;

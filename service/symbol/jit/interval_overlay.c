@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/jit/interval_overlay.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 
 sonde_err symbol_overlay_add(struct symbol_overlay *overlay,
                              const struct symbol_interval *interval) {
     if (overlay->count == SYMBOL_OVERLAY_MAX || interval->start >= interval->end)
         return SONDE_OK;
-    if (overlay->count == overlay->capacity) {
-        uint32_t capacity = overlay->capacity ? 2 * overlay->capacity : 1024;
-        struct symbol_interval *items = realloc(overlay->items, capacity * sizeof *items);
-        if (!items)
-            return SONDE_OUT_OF_MEMORY;
-        overlay->items = items;
-        overlay->capacity = capacity;
-    }
+    if (!array_room(&overlay->items, &overlay->capacity, overlay->count, 1))
+        return SONDE_OUT_OF_MEMORY;
     overlay->items[overlay->count++] = *interval;
     return SONDE_OK;
 }

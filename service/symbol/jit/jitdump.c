@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/jit/jitdump.h"
 
+#include "api/array.h"
 #include "api/text/utf8.h"
 
 #include <stdlib.h>
@@ -62,20 +63,6 @@ void symbol_jitdump_finish(struct symbol_jitdump *dump) {
 
 /* --- storage ---------------------------------------------------------------------------------- */
 
-/* Grows an array; false if it is at its limit or out of memory. */
-static bool make_room(void **items, uint32_t count, uint32_t *capacity, size_t size,
-                      uint32_t limit) {
-    if (count < *capacity)
-        return true;
-    uint32_t wider = *capacity ? 2 * *capacity : 256;
-    void *grown = count < limit ? realloc(*items, wider * size) : NULL;
-    if (!grown)
-        return false;
-    *items = grown;
-    *capacity = wider;
-    return true;
-}
-
 /* Returns the offset of a copy; 0, the empty string, if there is no room. */
 static uint32_t keep_text(struct symbol_jitdump *dump, const char *text, size_t len) {
     if (dump->text.len == 0)
@@ -100,8 +87,8 @@ static struct symbol_jitdump_code *find_code(const struct symbol_jitdump *dump, 
 }
 
 static bool add_load(struct symbol_jitdump *dump, const struct symbol_jitdump_load *load) {
-    if (!make_room((void **)&dump->loads, dump->load_count, &dump->load_capacity,
-                   sizeof *dump->loads, SYMBOL_JITDUMP_LOADS))
+    if (dump->load_count >= SYMBOL_JITDUMP_LOADS ||
+        !array_room(&dump->loads, &dump->load_capacity, dump->load_count, 1))
         return false;
     dump->loads[dump->load_count++] = *load;
     return true;
@@ -115,8 +102,8 @@ static bool index_last(struct symbol_jitdump *dump, uint64_t code_index) {
         code->load = load;
         return true;
     }
-    if (!make_room((void **)&dump->codes, dump->code_count, &dump->code_capacity,
-                   sizeof *dump->codes, SYMBOL_JITDUMP_LOADS) ||
+    if (dump->code_count >= SYMBOL_JITDUMP_LOADS ||
+        !array_room(&dump->codes, &dump->code_capacity, dump->code_count, 1) ||
         !hash_index_add(&dump->index, hash, dump->code_count))
         return false;
     dump->codes[dump->code_count++] = (struct symbol_jitdump_code){code_index, load};
@@ -185,8 +172,8 @@ static size_t find_entry(const char *bytes, size_t at, size_t len, uint64_t code
 
 static bool add_row(struct symbol_jitdump *dump, const struct debug_entry *entry, uint64_t code,
                     uint32_t file) {
-    if (!make_room((void **)&dump->rows, dump->row_count, &dump->row_capacity, sizeof *dump->rows,
-                   SYMBOL_JITDUMP_ROWS))
+    if (dump->row_count >= SYMBOL_JITDUMP_ROWS ||
+        !array_room(&dump->rows, &dump->row_capacity, dump->row_count, 1))
         return false;
     uint32_t offset = (uint32_t)(entry->address - code);
     dump->has_small_offset |= offset < ELF_HEADER;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/proc_maps.h"
 
+#include "api/array.h"
 #include "api/text/maps_line.h"
 #include "service/locks.h"
 #include "service/process/process_file.h"
@@ -83,16 +84,6 @@ uint32_t proc_maps_reads(const struct proc_maps *maps) {
     return maps->reads;
 }
 
-static bool grow(struct proc_maps *maps) {
-    uint32_t capacity = maps->capacity ? 2 * maps->capacity : 256;
-    void *lines = realloc(maps->lines, capacity * sizeof *maps->lines);
-    if (!lines)
-        return false;
-    maps->lines = lines;
-    maps->capacity = capacity;
-    return true;
-}
-
 /* Neighbouring mappings mostly have the same path, which is then kept once. False when full. */
 static bool keep(struct proc_maps *maps, const struct proc_maps_line *line) {
     const struct symbol_mapping *from = &line->mapping;
@@ -101,7 +92,7 @@ static bool keep(struct proc_maps *maps, const struct proc_maps_line *line) {
     uint32_t path = is_same ? last->path : (uint32_t)maps->paths.len;
     size_t len = is_same ? 0 : strlen(from->path) + 1;
     if (maps->count >= PROC_MAPS_LINES || maps->paths.len + len > PROC_MAPS_PATH_BYTES ||
-        (maps->count == maps->capacity && !grow(maps)))
+        !array_room(&maps->lines, &maps->capacity, maps->count, 1))
         return false;
     sonde_buf_append(&maps->paths, from->path, len);
     maps->lines[maps->count++] = (struct kept_line){

@@ -5,6 +5,7 @@
  * symbols at address 0, which some linkers leave behind for discarded code. */
 #include "service/symbol/symtab/collect_symbols.h"
 
+#include "api/array.h"
 #include "service/elf/inflate.h"
 #include "service/elf/sections.h"
 
@@ -25,19 +26,9 @@ uint32_t symbol_collection_name(struct symbol_collection *collection, const char
     return (uint32_t)at;
 }
 
-static bool grow(struct symbol_collection *collection) {
-    size_t capacity = collection->capacity ? collection->capacity * 2 : 1024;
-    struct symbol_raw *items = realloc(collection->items, capacity * sizeof *items);
-    if (!items)
-        return false;
-    collection->items = items;
-    collection->capacity = capacity;
-    return true;
-}
-
 void symbol_collection_add(struct symbol_collection *collection, struct symbol_raw item) {
     if (collection->count >= SYMBOL_MAX_SYMBOLS ||
-        (collection->count == collection->capacity && !grow(collection))) {
+        !array_room(&collection->items, &collection->capacity, collection->count, 1)) {
         collection->is_cut = true;
         return;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/cfi/fde_reader.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 
 #define MAX_SECTION      (512u << 20)
@@ -19,18 +21,6 @@ struct record {
     uint64_t cie_offset;
     struct cursor body;
 };
-
-static bool reserve_item(void **items, size_t *capacity, size_t count, size_t size) {
-    if (count < *capacity)
-        return true;
-    size_t more = *capacity ? *capacity * 2 : 256;
-    void *grown = realloc(*items, more * size);
-    if (!grown)
-        return false;
-    *items = grown;
-    *capacity = more;
-    return true;
-}
 
 /* Reads the record at cursor and moves behind it. False at the end of the section, or, with
  * cursor->failed, where it is broken. A record of length 0 ends an open-ended section; in others
@@ -142,8 +132,7 @@ static void find_kind(const struct frames *frames, struct cfi_cie *cie) {
 
 static sonde_err add_cie(struct frames *frames, const struct record *record,
                          const struct cfi_section *section) {
-    if (!reserve_item((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
-                      sizeof *frames->cies))
+    if (!array_room(&frames->cies, &frames->cie_capacity, frames->cie_count, 1))
         return SONDE_OUT_OF_MEMORY;
     struct cfi_cie *cie = &frames->cies[frames->cie_count];
     *cie = (struct cfi_cie){.kind = (uint32_t)frames->cie_count++};
@@ -203,8 +192,7 @@ static bool read_fde(const struct frames *frames, const struct cfi_section *sect
 
 static sonde_err add_fde(struct frames *frames, struct cursor body, const struct cfi_cie *cie) {
     uint32_t number = frames->section_count - 1;
-    if (!reserve_item((void **)&frames->fdes, &frames->fde_capacity, frames->fde_count,
-                      sizeof *frames->fdes))
+    if (!array_room(&frames->fdes, &frames->fde_capacity, frames->fde_count, 1))
         return SONDE_OUT_OF_MEMORY;
     struct frames_fde *fde = &frames->fdes[frames->fde_count];
     fde->section = number;

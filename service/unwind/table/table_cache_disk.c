@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/table/table_cache_disk.h"
 
+#include "api/array.h"
 #include "service/unwind/table/table.h"
 #include "service/unwind/table/table_cache.h"
 
@@ -142,14 +143,8 @@ static void list_table(int dir_fd, const char *name, void *context) {
         strcmp(name + len - (sizeof SUFFIX - 1), SUFFIX) != 0 ||
         fstatat(dir_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
         return;
-    if (listing->count == listing->capacity) {
-        size_t capacity = listing->capacity ? listing->capacity * 2 : 64;
-        struct stored_table *files = realloc(listing->files, capacity * sizeof *files);
-        if (!files)
-            return;
-        listing->files = files;
-        listing->capacity = capacity;
-    }
+    if (!array_room(&listing->files, &listing->capacity, listing->count, 1))
+        return;
     struct stored_table *stored = &listing->files[listing->count++];
     memcpy(stored->name, name, len + 1);
     stored->bytes = (uint64_t)status.st_size;

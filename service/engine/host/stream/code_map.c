@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream/code_map.h"
 
+#include "api/array.h"
 #include "service/symbol/locate/proc_maps.h"
 
 #include <stdlib.h>
@@ -79,25 +80,14 @@ static struct mapping *part_of(const struct mapping *from, uint64_t start, uint6
     return mapping_create(&symbol);
 }
 
-static bool reserve(struct generation *generation, uint32_t count) {
-    if (count <= generation->capacity)
-        return true;
-    uint32_t capacity = 2 * generation->capacity > count ? 2 * generation->capacity : count;
-    void *grown = realloc(generation->mappings, capacity * sizeof *generation->mappings);
-    if (!grown)
-        return false;
-    generation->mappings = grown;
-    generation->capacity = capacity;
-    return true;
-}
-
 /* Makes the map the caller's own. */
 static bool make_own(struct code_map **map) {
     struct code_map *from = *map;
     if (from->refs == 1)
         return true;
     struct code_map *copy = code_map_create();
-    if (!copy || !reserve(copy->generation, from->generation->count + 1)) {
+    if (!copy || !array_room(&copy->generation->mappings, &copy->generation->capacity,
+                             from->generation->count, 1)) {
         code_map_release(copy);
         return false;
     }
@@ -127,7 +117,8 @@ bool code_map_add(struct code_map **map, struct mapping *mapping) {
     uint32_t from = first_ending_above(now, mapping->start), to = from;
     if (from < now->count && mapping_is_same(now->mappings[from], mapping))
         return true;
-    if (!make_own(map) || !reserve((*map)->generation, (*map)->generation->count + 2))
+    if (!make_own(map) || !array_room(&(*map)->generation->mappings, &(*map)->generation->capacity,
+                                      (*map)->generation->count, 2))
         return false;
     struct generation *generation = (*map)->generation;
     while (to < generation->count && generation->mappings[to]->start < mapping->end)

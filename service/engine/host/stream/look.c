@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream/look.h"
 
+#include "api/array.h"
 #include "service/engine/core/target.h"
 
 #include <dirent.h>
@@ -89,14 +90,8 @@ static struct look_thread *find(struct look *look, uint32_t count, pid_t tid) {
 }
 
 static bool append(struct look *look, uint32_t *capacity, pid_t tid) {
-    if (look->thread_count == *capacity) {
-        uint32_t more = *capacity ? *capacity * 2 : 16;
-        void *grown = realloc(look->threads, more * sizeof *look->threads);
-        if (!grown)
-            return false;
-        look->threads = grown;
-        *capacity = more;
-    }
+    if (!array_room(&look->threads, capacity, look->thread_count, 1))
+        return false;
     look->threads[look->thread_count++] =
         (struct look_thread){.tid = tid, .is_new = true, .is_listed = true};
     return true;

@@ -3,6 +3,7 @@
  * Building and encoding chunks; chunk_decode.c reads them. */
 #include "service/store/sqlite/format/chunk.h"
 
+#include "api/array.h"
 #include "service/store/sqlite/format/varint.h"
 
 #include <math.h>
@@ -24,10 +25,8 @@ void chunk_finish(struct chunk *chunk) {
 /* Room for one more; the arrays are then never NULL. */
 static bool reserve_one(struct chunk *chunk) {
     chunk->failed = chunk->failed ||
-                    !array_reserve(&chunk->windows, &chunk->window_capacity,
-                                   chunk->window_count + 1, sizeof *chunk->windows) ||
-                    !array_reserve(&chunk->rows, &chunk->row_capacity, chunk->row_count + 1,
-                                   sizeof *chunk->rows);
+                    !array_room(&chunk->windows, &chunk->window_capacity, chunk->window_count, 1) ||
+                    !array_room(&chunk->rows, &chunk->row_capacity, chunk->row_count, 1);
     return !chunk->failed;
 }
 

@@ -3,6 +3,7 @@
  * The bytes come from disk, so every number is checked before it is used. A count of rows larger
  * than a third of the remaining bytes is refused before memory is allocated, because each row takes
  * at least 3 bytes. */
+#include "api/array.h"
 #include "service/store/sqlite/format/chunk.h"
 #include "service/store/sqlite/format/pack.h"
 #include "service/store/sqlite/format/varint.h"
@@ -115,7 +116,7 @@ static void read_values(struct chunk *chunk, struct varint_reader *reader) {
 
 static void read_rows(struct chunk *chunk, struct varint_reader *reader, uint64_t count) {
     if (reader->failed || count > (uint64_t)(reader->end - reader->at) / 3 ||
-        !array_reserve(&chunk->rows, &chunk->row_capacity, count + 1, sizeof *chunk->rows)) {
+        !array_room(&chunk->rows, &chunk->row_capacity, count, 1)) {
         reader->failed = true;
         return;
     }
@@ -139,8 +140,7 @@ bool chunk_decode(struct chunk *chunk, struct sonde_slice bytes, bool with_rows)
     read_threads(chunk, &reader);
     size_t count = varint_get_count(&reader, 8); /* a window takes 9 bytes at least */
     uint64_t rows = varint_get(&reader);
-    if (reader.failed ||
-        !array_reserve(&chunk->windows, &chunk->window_capacity, count + 1, sizeof *chunk->windows))
+    if (reader.failed || !array_room(&chunk->windows, &chunk->window_capacity, count, 1))
         return false;
     memset(chunk->windows, 0, count * sizeof *chunk->windows);
     chunk->window_count = count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/format/tally.h"
 
+#include "api/array.h"
 #include "service/store/sqlite/format/text_list.h"
 #include "service/store/sqlite/format/varint.h"
 
@@ -34,8 +35,7 @@ static struct tally_entry *entry_of(struct tally *tally, uint32_t stream, uint32
         if (tally->entries[number].labels == labels && tally->entries[number].stream == stream)
             return &tally->entries[number];
     number = (uint32_t)tally->count;
-    if (!array_reserve(&tally->entries, &tally->capacity, tally->count + 1,
-                       sizeof *tally->entries) ||
+    if (!array_room(&tally->entries, &tally->capacity, tally->count, 1) ||
         !hash_index_add(&tally->index, hash, number)) {
         tally->failed = true;
         return NULL;
@@ -88,8 +88,7 @@ static void add_span(struct tally *tally, int64_t begin, int64_t end) {
         join_spans(tally);
         tally->sorted_spans = tally->span_count;
     }
-    if (!array_reserve(&tally->spans, &tally->span_capacity, tally->span_count + 1,
-                       sizeof *tally->spans)) {
+    if (!array_room(&tally->spans, &tally->span_capacity, tally->span_count, 1)) {
         tally->failed = true;
         return;
     }

@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/format/text_list.h"
 
+#include "api/array.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-bool array_reserve(void *array, size_t *capacity, size_t count, size_t size) {
-    void **items = array;
-    if (count <= *capacity)
-        return true;
-    size_t wanted = *capacity * 2 > count ? *capacity * 2 : count + 16;
-    void *larger = realloc(*items, wanted * size);
-    if (!larger)
-        return false;
-    *items = larger;
-    *capacity = wanted;
-    return true;
-}
 
 uint32_t text_list_number(struct text_list *list, const char *text) {
     if (!list->texts)
@@ -27,7 +16,7 @@ uint32_t text_list_number(struct text_list *list, const char *text) {
         if (strcmp(list->texts[number], text) == 0)
             return number;
     char *copy = sonde_arena_dup(&list->arena, text, len);
-    if (!copy || !array_reserve(&list->texts, &list->capacity, list->count + 1, sizeof copy) ||
+    if (!copy || !array_room(&list->texts, &list->capacity, list->count, 1) ||
         !hash_index_add(&list->index, hash, (uint32_t)list->count)) {
         list->failed = true;
         return 0;

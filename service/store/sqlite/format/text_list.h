@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts, numbered from 0 in the order of their first use; and the growth of arrays. Thread safety:
- * one thread at a time. */
+ * Texts, numbered from 0 in the order of their first use. Thread safety: one thread at a
+ * time. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_FORMAT_TEXT_LIST_H
 #define SONDE_SERVICE_STORE_SQLITE_FORMAT_TEXT_LIST_H
 
 #include "api/bytes.h"
 #include "api/hash_index.h"
-#include "service/store/sqlite/format/text_list.h"
 
 /* Zeroed memory is an empty list. */
 struct text_list {
@@ -22,8 +21,5 @@ uint32_t text_list_number(struct text_list *list, const char *text);
 /* Empties the list and keeps most of its memory. */
 void text_list_clear(struct text_list *list);
 void text_list_finish(struct text_list *list);
-
-/* Grows the array that `array` points to, so that it has room for count items. */
-bool array_reserve(void *array, size_t *capacity, size_t count, size_t size);
 
 #endif
