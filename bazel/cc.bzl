@@ -1,6 +1,6 @@
 """Macros for all of Sonde's C targets: they turn warnings into errors, set one C dialect and hide symbols by default."""
 
-load("//tests:load.bzl", "THIRDS")
+load("//bazel:load.bzl", "THIRDS")
 
 _WARNINGS = [
     "-Wall",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In a profile, every address is inside the call: one before the return address. In a dump, only
- * the leaf is; the others are return addresses (api/profile/jemalloc.h).
+ * the leaf is; the others are return addresses (api/profile/heap/jemalloc.h).
  *
  * Readers of dumps multiply each stack by 1 / (1 - exp(-(bytes / objects) / R)). Our numbers are
  * estimates already, so they are divided by that factor before they are written. A reader then gets
