@@ -17,7 +17,7 @@ runs=$(mktemp -d) begin=$(mktemp)
 trap 'rm -rf "$runs" "$begin"' EXIT
 [ $# -gt 0 ] || set -- //...
 # Compilers would take the processors from tests that run beside them, so everything is built first. Then more tests are started
-# than there are processors, because many wait most of the time (tests/load.bzl).
+# than there are processors, because many wait most of the time (bazel/load.bzl).
 common=(--keep_going --noshow_progress --test_tag_filters=-manual --run_under=//tests:own_folder)
 bazel build "${common[@]}" --ui_event_filters=-info "$@"
 bazel test "${common[@]}" --jobs='HOST_CPUS*4' --build_event_json_file="$runs/first" "$@"

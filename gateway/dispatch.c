@@ -11,7 +11,7 @@
 #include "gateway/request/host.h"
 #include "gateway/routes.h"
 
-#include "api/os/token_file.h"
+#include "api/os/secrets/token_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef SONDE_GATEWAY_GATEWAY_H
 #define SONDE_GATEWAY_GATEWAY_H
 
-#include "api/tokens.h"
+#include "api/os/secrets/tokens.h"
 #include "gateway/http/http.h"
 #include "gateway/request/negotiate.h"
 #include "gateway/request/path.h"

@@ -79,43 +79,43 @@ void handle_heap_snapshot(const struct request_context *context);
 void handle_page(const struct request_context *context);
 void handle_ui_file(const struct request_context *context);
 void handle_speedscope(const struct request_context *context);
-/* pprof_cmdline.c */
+/* pprof/cmdline.c */
 void handle_cmdline(const struct request_context *context);
-/* pprof_cpu.c */
+/* pprof/cpu.c */
 void handle_profile(const struct request_context *context);
-/* pprof_heap.c */
+/* pprof/heap.c */
 void handle_heap_profile(const struct request_context *context);
-/* pprof_threads.c */
+/* pprof/threads.c */
 void handle_goroutine(const struct request_context *context);
 void handle_threadcreate(const struct request_context *context);
-/* pprof_waits.c */
+/* pprof/waits.c */
 void handle_waits(const struct request_context *context);
 /* prometheus/discovery.c */
 void handle_discovery(const struct request_context *context);
 /* prometheus/metrics.c */
 void handle_metrics(const struct request_context *context);
-/* pprof_symbol.c */
+/* pprof/symbol.c */
 void handle_symbol(const struct request_context *context);
 /* tikv_heap.c */
 void handle_heap_activate(const struct request_context *context);
 void handle_heap_deactivate(const struct request_context *context);
 void handle_heap_list(const struct request_context *context);
-/* v1_captures.c */
+/* v1/captures.c */
 void handle_v1_captures(const struct request_context *context);
-/* v1_heap.c */
+/* v1/heap.c */
 void handle_v1_heap(const struct request_context *context);
-/* v1_info.c */
+/* v1/info.c */
 void handle_info(const struct request_context *context);
 void handle_targets(const struct request_context *context);
-/* v1_live.c */
+/* v1/live.c */
 void handle_cpu_live(const struct request_context *context);
-/* v1_render.c */
+/* v1/render.c */
 void handle_v1_render(const struct request_context *context);
-/* v1_saved_capture.c */
+/* v1/saved_capture.c */
 void handle_v1_capture(const struct request_context *context);
 void handle_v1_capture_timeline(const struct request_context *context);
 void handle_v1_diff(const struct request_context *context);
-/* v1_threads.c */
+/* v1/threads.c */
 void handle_v1_threads(const struct request_context *context);
 
 #endif

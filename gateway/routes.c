@@ -42,7 +42,7 @@ static const struct profile_setup mem = {0, SONDE__V1__FORMAT__JEMALLOC,
 static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNAPSHOT,
                                                    PROFILE_GZIP_BODY, FORMATS_HEAP, NULL};
 
-/* For go tool pprof, which fails if the path beside a profile's does; see pprof_symbol.c. */
+/* For go tool pprof, which fails if the path beside a profile's does; see pprof/symbol.c. */
 #define SYMBOL_FLAGS (ROUTE_LARGE_BODY | ROUTE_MANY)
 
 #define CPU_PARAMETERS "seconds frequency mode source max_overhead output threads"

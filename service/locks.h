@@ -6,7 +6,8 @@
  *
  * The guest's two locks are not listed, because they are in another process: the one in
  * service/guest/start.c may be held when the one in sampling/sampled_threads.c is taken. The locks
- * of api/os/tls_files.c and api/os/token_file.c are not listed, because other programs use them,
+ * of api/os/secrets/tls_files.c and api/os/secrets/token_file.c are not listed, because other
+ * programs use them,
  * too: no lock is taken under them.
  *
  * A struct lock is zeroed memory plus lock_init. Any thread.

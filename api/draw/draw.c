@@ -3,7 +3,7 @@
  * The table of formats. A new format is a new row and a new renderer. */
 #include "api/draw/draw.h"
 #include "api/draw/render.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/memory.h"
 #include "api/draw/render.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 
 void draw_memory_estimate(const struct sonde_profile *profile, size_t type_index,
                           struct sonde_buf *out) {

@@ -2,7 +2,7 @@
 #include "api/draw/title.h"
 #include "api/draw/render.h"
 #include "api/profile/event.h"
-#include "api/profile/only_process.h"
+#include "api/profile/select/only_process.h"
 
 #include <string.h>
 #include <time.h>

@@ -12,7 +12,7 @@
 #define SONDE_API_DRAW_TREE_H
 
 #include "api/draw/draw.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 #include "api/profile/table.h"
 
 #define DRAW_TREE_ROOT      0

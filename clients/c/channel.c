@@ -4,7 +4,7 @@
  * version that still has calls. */
 #include "clients/c/client_state.h"
 
-#include "api/os/tls_files.h"
+#include "api/os/secrets/tls_files.h"
 #include "api/text/port.h"
 
 #include <grpc/grpc_security.h>

@@ -4,7 +4,7 @@
 #ifndef SONDE_CLIENTS_C_CLIENT_STATE_H
 #define SONDE_CLIENTS_C_CLIENT_STATE_H
 
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "clients/c/client.h"
 
 #include <grpc/grpc.h>

@@ -3,7 +3,7 @@
  * What is sent with each call: the token, and on whose behalf it is made. */
 #include "clients/c/client_state.h"
 
-#include "api/os/token_file.h"
+#include "api/os/secrets/token_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,8 +5,8 @@
 #define SONDE_GATEWAY_HTTP_HTTP_SERVER_H
 
 #include "api/gzip.h"
+#include "api/os/secrets/tls_files.h"
 #include "api/os/socket_peer.h"
-#include "api/os/tls_files.h"
 #include "api/text/line_limit.h"
 #include "gateway/http/http.h"
 

@@ -4,8 +4,8 @@
  * optional, because a token is enough. The handshake stores the certificate's trust in the
  * connection. The request is refused later, because only an HTTP answer can say why.
  *
- * When the files have changed (api/os/tls_files.h), connections that are accepted from then on get
- * a new context. Each connection holds a reference to its own, because h2o uses it until the
+ * When the files have changed (api/os/secrets/tls_files.h), connections that are accepted from then
+ * on get a new context. Each connection holds a reference to its own, because h2o uses it until the
  * handshake is over. */
 #include "gateway/http/http_server.h"
 

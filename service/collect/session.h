@@ -9,7 +9,7 @@
 #ifndef SONDE_SERVICE_COLLECT_SESSION_H
 #define SONDE_SERVICE_COLLECT_SESSION_H
 
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "service/collect/collect.h"
 #include "service/collect/ring.h"
 #include "service/collect/settings.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/export/address.h"
 
-#include "api/os/secret_file.h"
+#include "api/os/secrets/secret_file.h"
 
 #include <ctype.h>
 #include <stdio.h>

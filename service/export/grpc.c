@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "service/export/transport.h"
 #include "service/rpc/outgoing/outgoing.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/container_of.h"
-#include "api/os/ca_bundle.h"
+#include "api/base/container_of.h"
+#include "api/os/secrets/ca_bundle.h"
 #include "api/settings/options.h"
 #include "service/export/transport.h"
 #include "service/http/library.h"

@@ -121,7 +121,7 @@ struct ring_thread {
     char text[64];
 };
 
-/* The span of OpenTelemetry that a thread works on (service/guest/otel_context.h). */
+/* The span of OpenTelemetry that a thread works on (service/guest/labels/otel_context.h). */
 struct ring_span {
     struct ring_record record;
     uint64_t request; /* a hash of the ids */

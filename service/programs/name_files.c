@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/programs/name_files.h"
 
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "service/engine/pool.h"
 #include "service/symbol/files/files.h"
 #include "service/symbol/symbol.h"

@@ -4,7 +4,7 @@
  * like two sorted lists. */
 #include "service/recording/totals.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/host/processes/process_text.h"
 
 #include <stdbool.h>

@@ -5,7 +5,7 @@
 #ifndef SONDE_SERVICE_STORE_LIST_H
 #define SONDE_SERVICE_STORE_LIST_H
 
-#include "api/array.h"
+#include "api/base/array.h"
 
 #include <string.h>
 

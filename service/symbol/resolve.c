@@ -6,7 +6,7 @@
  * Two tables can know an address. The line table has the chain of inlined functions, files and
  * lines. The symbol table has the linkage name, with the compiler's clone suffixes, and is the only
  * source where DWARF has no function: assembly, padding, objects built without -g. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/hash_index.h"
 #include "service/symbol/demangle.h"
 #include "service/symbol/store.h"

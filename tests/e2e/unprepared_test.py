@@ -13,7 +13,8 @@ import socket
 import subprocess
 
 from tests.cli import check
-from tests.e2e import stack, users
+from tests.e2e import stack
+from tests.e2e.users.users import users
 
 TREE = os.path.join(stack.WORK, "tree")
 NAME = f"busy{os.getpid()}"  # no other process has it

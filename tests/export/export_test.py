@@ -245,7 +245,7 @@ def restart(kind):
     with kind() as first:
         port = first.port
         driver = Driver("--otlp", first.url, "--records", "1", "--retry-ms", "20")
-        check.until(lambda: first.requests, what="a request")
+        check.until(lambda: driver.state()["sent"] == 1, what="a request that was answered")
     with driver:
         driver.say()
         check.until(lambda: driver.state()["trouble"], what="trouble")

@@ -6,7 +6,7 @@ import subprocess
 import urllib.error
 
 from tests.cli import check
-from tests.rpc.clickhouse_server import ClickHouse
+from tests.rpc.history.clickhouse_server import ClickHouse
 
 JAR = "/usr/share/java/zookeeper.jar"
 REPLICA = "<replica><host>127.0.0.1</host><port>{}</port></replica>"

@@ -8,9 +8,9 @@ import subprocess
 import urllib.request
 
 from tests.cli import check
-from tests.fleet.simulation import Simulator, differences, expected
-from tests.rpc.clickhouse_server import ClickHouse
-from tests.rpc.deliveries import ENVIRONMENT, History
+from tests.fleet.simulator.simulation import Simulator, differences, expected
+from tests.rpc.history.clickhouse_server import ClickHouse
+from tests.rpc.history.deliveries import ENVIRONMENT, History
 
 COLLECT = os.path.abspath("clients/collect/sonde-collect")
 BY_SERVICE = ("SELECT service, event, count(), sum(samples), sum(arraySum(s.value)) FROM sonde.samples GROUP BY service, event")

@@ -7,7 +7,7 @@ import time
 
 from tests.cli import check
 from tests.fleet.parts import Collect
-from tests.rpc.deliveries import History
+from tests.rpc.history.deliveries import History
 
 HOSTS, MAX_WAITING = 2000, 256
 

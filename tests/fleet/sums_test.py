@@ -6,7 +6,7 @@ import signal
 
 from tests.cli import check
 from tests.fleet.parts import Fleet
-from tests.fleet.simulation import differences, expected
+from tests.fleet.simulator.simulation import differences, expected
 
 HOSTS = 100
 

@@ -4,8 +4,8 @@
 import subprocess
 
 from tests.cli import check
-from tests.e2e import users
-from tests.e2e.users import as_nobody, gateway, server, sonded, stop, targets
+from tests.e2e.users.users import users
+from tests.e2e.users.users import as_nobody, gateway, server, sonded, stop, targets
 
 
 class Stage:

@@ -12,7 +12,7 @@ import time
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users import GUESTS, NOBODY, RPC, install, server, sonded, start, stop, targets
+from tests.e2e.users.users import GUESTS, NOBODY, RPC, install, server, sonded, start, stop, targets
 from tests.hostile import fake_guest
 
 LONG = "--long" in sys.argv

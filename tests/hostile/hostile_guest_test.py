@@ -13,7 +13,8 @@ import sys
 import threading
 
 from tests.cli import check
-from tests.e2e import stack, users
+from tests.e2e import stack
+from tests.e2e.users.users import users
 
 PROGRAMS = os.path.join(stack.WORK, "hostile")
 FOLDER = os.path.join(stack.WORK, "nobody")

@@ -11,7 +11,8 @@ import sys
 import threading
 
 from tests.cli import check
-from tests.e2e import stack, users
+from tests.e2e import stack
+from tests.e2e.users.users import users
 
 PROGRAMS = os.path.join(stack.WORK, "hostile")
 OPEN = os.path.join(stack.WORK, "open")  # like /tmp

@@ -8,7 +8,7 @@ import time
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users import GUESTS, NOBODY, RPC, as_user, guest_environment, install, sonded, start, stop, targets
+from tests.e2e.users.users import GUESTS, NOBODY, RPC, as_user, guest_environment, install, sonded, start, stop, targets
 from tests.hostile import fake_guest
 
 PROGRAM = """

@@ -8,7 +8,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users import NOBODY, as_user, guest_environment, install, sonded, start, stop, targets, RPC
+from tests.e2e.users.users import NOBODY, as_user, guest_environment, install, sonded, start, stop, targets, RPC
 
 HONEST_UID = 12345
 DEBUG = "/usr/lib/debug"

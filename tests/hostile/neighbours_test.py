@@ -8,7 +8,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users import GUESTS, PROGRAM, RPC, as_nobody, guest_environment, install, server, sonded, start, stop, targets
+from tests.e2e.users.users import GUESTS, PROGRAM, RPC, as_nobody, guest_environment, install, server, sonded, start, stop, targets
 
 FLOOD = os.path.join(stack.WORK, "map_flood")
 LIBRARY = os.path.join(stack.WORK, "flood.so")

@@ -7,8 +7,9 @@ import shutil
 import subprocess
 
 from tests.cli import check
-from tests.e2e import stack, users
-from tests.e2e.users import RPC, as_nobody, stop
+from tests.e2e import stack
+from tests.e2e.users.users import users
+from tests.e2e.users.users import RPC, as_nobody, stop
 from tests.hostile.callers import Stage, as_root, grpc_as
 
 CPU_PATHS = ("/debug/pprof/profile?seconds=1", "/pprof/profile?seconds=1", "/profile?duration=1", "/profile_start", "/profile_stop",

@@ -9,8 +9,9 @@ import signal
 import subprocess
 
 from tests.cli import check
-from tests.e2e import stack, users
-from tests.e2e.users import as_nobody, gateway, sonded, start, stop
+from tests.e2e import stack
+from tests.e2e.users.users import users
+from tests.e2e.users.users import as_nobody, gateway, sonded, start, stop
 from tests.hostile.callers import as_root, grpc_as
 
 SOCKET, AF_NETLINK = 41, 16

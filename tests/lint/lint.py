@@ -21,7 +21,7 @@ DOORS = [
     (re.compile(r"#include <microhttpd"), ("clients/collect/status/",)),
     (re.compile(r"#include <bpf/"), ("service/host/bpf/", "tests/bench/")),
     (re.compile(r"#include <sqlite3"), ("service/store/sqlite/", "tests/bench/")),
-    (re.compile(r"#include <openssl/(ssl|x509)"), ("gateway/http/", "api/os/tls_files")),
+    (re.compile(r"#include <openssl/(ssl|x509)"), ("gateway/http/", "api/os/secrets/tls_files")),
     (re.compile(r"\bmallctl\w*\("), ("service/guest/heap", "tests/")),
     # The test for control characters; a list of plain ASCII, which ends with a comparison to 0x7f, is something else.
     (re.compile(r"^(?!.*>=? ?(0x7[ef]|'~')).*(< ?(' '|0x20\b)|[!=]= ?0x7f\b)"), ("api/text/utf8", "api/json/json.c", "tests/")),
@@ -35,6 +35,8 @@ DOORS = [
 FILE_NAME = re.compile(r"(?<![\w./<*$~-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cc|py|sh|js|proto|md))\b(?![\w/(])")
 # Files of other projects that comments mention.
 FOREIGN = {"bio.c", "http.c", "profile.proto", "proto/profile.proto", "doc_internal/PROFILING_INTERNALS.md", "descriptor.proto", "one.cc", "two.c"}
+DATA = re.compile(r"^tests/golden$|/corpus$")
+MAX_ENTRIES = {"gateway/ui": 33}
 MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BODY_START = re.compile(r"^[A-Za-z_].*\{$")
 # A row of a table of options: name, letter, argument and variable.
@@ -188,13 +190,27 @@ def check_format(top, paths):
             yield match.group(1), int(match.group(2)), "not formatted: run clang-format -i on it"
 
 
+def check_folders(top):
+    """A folder fits on a screen. Those of data, and the page, whose modules are served by their names, may be larger."""
+    listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=top, capture_output=True, text=True, check=True).stdout.split()
+    entries = {}
+    for path in listed:
+        if os.path.exists(os.path.join(top, path)):
+            parts = path.split("/")
+            for depth in range(len(parts)):
+                entries.setdefault("/".join(parts[:depth]), set()).add(parts[depth])
+    for folder, names in entries.items():
+        if len(names) > MAX_ENTRIES.get(folder, 25) and not DATA.search(folder):
+            yield folder or ".", 1, f"{len(names)} entries; {MAX_ENTRIES.get(folder, 25)} are allowed: cut the folder by subject"
+
+
 def main():
     top = sys.argv[1]
     listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "*.c", "*.h", "*.py", "*.js", "*.sh"], cwd=top,
                             capture_output=True, text=True, check=True).stdout.split()
     paths = [path for path in listed if os.path.exists(os.path.join(top, path)) and "golden/" not in path]
     findings, known = list(check_format(top, paths)) + list(check_settings(top, paths)), known_names(top)
-    findings += [*check_version(top), *check_tests(top, paths)]
+    findings += [*check_version(top), *check_tests(top, paths), *check_folders(top)]
     rpcs = rpc_names(top)
     for path in paths:
         with open(os.path.join(top, path), encoding="utf-8") as source:

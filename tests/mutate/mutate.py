@@ -24,9 +24,9 @@ import time
 # Which tests answer for a folder: the longest prefix that fits. Cheap ones first: the next group runs only if they pass.
 TESTS = [
     ("api/draw", ["//tests/unit/draw/...", "//tests/golden/..."]),
-    ("api/elf", ["//tests/unit/elf/...", "//tests/unit/unwind/...", "//tests/unit/symbol/...", "//tests/unit/cli/..."]),
+    ("api/elf", ["//tests/unit/elf/...", "//tests/unit/unwind/...", "//tests/unit/symbol/...", "//tests/unit/clients/cli/..."]),
     ("api/profile", ["//tests/unit/profile/...", "//tests/unit/draw/...", "//tests/golden/..."]),
-    ("api", ["//tests/unit/api/...", "//tests/unit/json/...", "//tests/unit/profile/...", "//tests/cli/..."]),
+    ("api", ["//tests/unit/api/...", "//tests/unit/api/json/...", "//tests/unit/profile/...", "//tests/cli/..."]),
     ("service/elf", ["//tests/unit/elf/...", "//tests/unit/unwind/...", "//tests/unit/symbol/...", "//tests/fuzz/symbol/..."]),
     ("service/unwind", ["//tests/unit/unwind/...", "//tests/fuzz/unwind/...", "//tests/e2e:backtraces_test"]),
     ("service/symbol", ["//tests/unit/symbol/...", "//tests/fuzz/symbol/...", "//tests/rpc:symbols_test", "//tests/e2e:symbols_test"]),
@@ -39,17 +39,17 @@ TESTS = [
     ("service/guest/heap", ["//tests/unit/guest/heap/...", "//tests/unit/engine/heap/..."]),
     ("service/guest", ["//tests/unit/guest/...", "//tests/unit/unwind/...", "//tests/e2e/..."]),
     ("service/export", ["//tests/unit/export/...", "//tests/fuzz/export/...", "//tests/export/..."]),
-    ("service/collect", ["//tests/unit/collect/...", "//tests/e2e:collect_test", "//tests/fleet:simulator_test"]),
+    ("service/collect", ["//tests/unit/collect/...", "//tests/e2e/fleet:collect_test", "//tests/fleet/simulator:simulator_test"]),
     ("service/host", ["//tests/unit/host/...", "//tests/fuzz/host/...", "//tests/unit/engine/host/..."]),
     ("service/recording", ["//tests/unit/recording/...", "//tests/fuzz/recording/...", "//tests/e2e:history_test"]),
     ("service/store", ["//tests/unit/store/...", "//tests/fuzz/store/...", "//tests/rpc/...", "//tests/fleet:sums_test"]),
     ("service/function_times", ["//tests/unit/function_times/...", "//tests/rpc/..."]),
     ("service", ["//tests/unit/engine/...", "//tests/cli/...", "//tests/e2e/..."]),
     ("gateway", ["//tests/unit/gateway/...", "//tests/rest/...", "//tests/fuzz/gateway/..."]),
-    ("clients/collect", ["//tests/unit/clients/collect/...", "//tests/fuzz/collect/...", "//tests/e2e:fleet_test", "//tests/e2e:register_test",
+    ("clients/collect", ["//tests/unit/clients/collect/...", "//tests/fuzz/collect/...", "//tests/e2e/fleet:fleet_test", "//tests/e2e/fleet:register_test",
                          "//tests/fleet:sums_test", "//tests/fleet:sharing_test"]),
-    ("clients/c", ["//tests/unit/client/...", "//tests/cli/...", "//tests/rest/..."]),
-    ("clients", ["//tests/unit/cli/...", "//tests/cli/..."]),
+    ("clients/c", ["//tests/unit/clients/c/...", "//tests/cli/...", "//tests/rest/..."]),
+    ("clients", ["//tests/unit/clients/cli/...", "//tests/cli/..."]),
 ]
 
 BROKEN = "does not compile"

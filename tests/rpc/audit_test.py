@@ -13,13 +13,13 @@ import grpc
 
 from tests.cli import check
 from tests.rpc.certificates import Certificates, Program, write_secret
-from tests.rpc.deliveries import delivery
+from tests.rpc.history.deliveries import delivery
 
 sys.path.insert(0, os.path.abspath("clients/python"))
 from sonde_client import Service  # noqa: E402
 
 FAKE, SONDED, HISTORY, GATEWAY = (os.path.abspath(path) for path in (
-    "tests/rpc/fake_server", "service/sonded", "service/sonde-history", "gateway/sonde-gateway"))
+    "tests/rpc/clients/fake_server", "service/sonded", "service/sonde-history", "gateway/sonde-gateway"))
 READER, WRITER = "reading-token-0123456789", "writing-token-0123456789"
 FIELD = re.compile(r' ([a-z]+)=("[^"]*"|[^" ]+)')
 LINES, MAX_LINE = 60, 1024

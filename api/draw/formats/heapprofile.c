@@ -4,7 +4,7 @@
  * objects with the bytes allocated at each node, then one sample per node that has any. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 
 struct heapprofile {
     const struct draw_tree *tree;

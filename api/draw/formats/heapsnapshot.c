@@ -15,7 +15,7 @@
  * A million objects are 70 MB of text, so rows are formatted by hand and passed to a sink. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 
 #include <math.h>
 #include <stdlib.h>

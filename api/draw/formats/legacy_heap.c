@@ -14,7 +14,7 @@
  * the total stays the same. */
 #include "api/draw/formats/legacy.h"
 #include "api/draw/render.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
 #include "api/profile/copy.h"
 #include "api/profile/diff/match_names.h"
 #include "api/profile/kind.h"
-#include "api/profile/only_process.h"
+#include "api/profile/select/only_process.h"
 
 #include <stdlib.h>
 #include <string.h>

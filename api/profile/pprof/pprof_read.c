@@ -5,7 +5,7 @@
  * kind, which is cheap, because scanning jumps from length to length. Ids in the file are arbitrary
  * numbers, which three tables map to the profile's ids. Nothing recurses, and the profile's limit
  * bounds the memory that a byte of input can cost. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/gzip.h"
 #include "api/profile/kind.h"
 #include "api/profile/pprof/pprof.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Addresses and TLS. */
-#include "api/os/tls_files.h"
+#include "api/os/secrets/tls_files.h"
 #include "api/text/port.h"
 #include "clients/c/server/server_state.h"
 

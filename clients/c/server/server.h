@@ -12,7 +12,7 @@
 #define SONDE_CLIENTS_C_SERVER_SERVER_H
 
 #include "api/error.h"
-#include "api/tokens.h"
+#include "api/os/secrets/tokens.h"
 
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>

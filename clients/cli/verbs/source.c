@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/source.h"
 
-#include "api/profile/jemalloc.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/jemalloc.h"
+#include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
 
 #include <errno.h>

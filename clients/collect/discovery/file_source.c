@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/discovery/source.h"
 
-#include "api/os/secret_file.h"
+#include "api/os/secrets/secret_file.h"
 
 #include <string.h>
 

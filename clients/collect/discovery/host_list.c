@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/discovery/host_list.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/text/port.h"
 #include "api/text/utf8.h"
 

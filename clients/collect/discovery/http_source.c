@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/os/ca_bundle.h"
+#include "api/os/secrets/ca_bundle.h"
 #include "clients/collect/discovery/source.h"
 
 #include <curl/curl.h>

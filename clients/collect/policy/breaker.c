@@ -5,7 +5,7 @@
  * the index has been built again, which happens when half of its entries are forgotten hosts. */
 #include "clients/collect/policy/breaker.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/hash_index.h"
 
 #include <stdio.h>

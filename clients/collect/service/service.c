@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/service/service.h"
 
-#include "api/os/tls_files.h"
-#include "api/os/token_file.h"
+#include "api/os/secrets/tls_files.h"
+#include "api/os/secrets/token_file.h"
 #include "clients/c/server/server.h"
 #include "clients/collect/controller/fleet.h"
 #include "clients/collect/controller/registered.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads the threads of a process from /proc: their names, states and CPU times. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/engine/backtraces/backtraces_request.h"
 
 #include <dirent.h>

@@ -3,7 +3,7 @@
  * Walks one thread's stack. A blocked thread is walked while it sleeps, and the result counts if it
  * did not wake up in between. It is stopped only if its registers are needed or if it runs. If it
  * may not be stopped, the walk searches the stack for the first frame. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/engine/backtraces/backtraces_request.h"
 
 #include <string.h>

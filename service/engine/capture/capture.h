@@ -9,7 +9,7 @@
 #ifndef SONDE_SERVICE_ENGINE_CAPTURE_CAPTURE_H
 #define SONDE_SERVICE_ENGINE_CAPTURE_CAPTURE_H
 
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "service/engine/core/target.h"
 
 struct capture_ops {

@@ -13,7 +13,7 @@
 #ifndef SONDE_SERVICE_ENGINE_CORE_ENGINE_STATE_H
 #define SONDE_SERVICE_ENGINE_CORE_ENGINE_STATE_H
 
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "service/engine/pool.h"
 #include "service/guest/ring.h"
 #include "service/host/rights.h"

@@ -6,7 +6,7 @@
  *
  *     selector ──▶ worker: matching directories ──▶ their dumps, newest first ──▶ the list
  *                                                                             └─▶ the named dump */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/engine/heap/dump_retention.h"
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/heap/saved_state.h"

@@ -5,7 +5,7 @@
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/memory_report/dump_profile.h"
 
-#include "api/profile/jemalloc.h"
+#include "api/profile/heap/jemalloc.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * In a profile, every address is inside the call: one before the return address. In a dump, only
- * the leaf is; the others are return addresses (api/profile/jemalloc.h).
+ * the leaf is; the others are return addresses (api/profile/heap/jemalloc.h).
  *
  * Readers of dumps multiply each stack by 1 / (1 - exp(-(bytes / objects) / R)). Our numbers are
  * estimates already, so they are divided by that factor before they are written. A reader then gets
  * back what we know, even for stacks with mixed sizes. */
 #include "service/engine/memory_report/alloc_report.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/hash_index.h"
 
 #include "service/engine/core/engine_state.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/memory_report/dump_profile.h"
 
-#include "api/profile/jemalloc.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/jemalloc.h"
+#include "api/profile/heap/memory.h"
 #include "service/engine/code/tables.h"
 #include "service/engine/core/target.h"
 #include "service/engine/report/report.h"

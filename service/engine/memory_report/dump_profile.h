@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Turns a jemalloc dump into a profile: parses it and corrects the sampling bias
- * (api/profile/jemalloc.h), names every address using the files that the dump lists as mapped, and
- * removes the allocator's frames from the leaf unless they are wanted. The dump is hostile text.
- * Thread safety: a worker. */
+ * (api/profile/heap/jemalloc.h), names every address using the files that the dump lists as mapped,
+ * and removes the allocator's frames from the leaf unless they are wanted. The dump is hostile
+ * text. Thread safety: a worker. */
 #ifndef SONDE_SERVICE_ENGINE_MEMORY_REPORT_DUMP_PROFILE_H
 #define SONDE_SERVICE_ENGINE_MEMORY_REPORT_DUMP_PROFILE_H
 

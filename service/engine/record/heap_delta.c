@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/record/heap_delta.h"
 
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 
 #include <stdatomic.h>
 

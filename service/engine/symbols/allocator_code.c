@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/symbols/allocator_code.h"
 
-#include "api/profile/allocator_names.h"
+#include "api/profile/heap/allocator_names.h"
 
 /* The number of the module's entry; ALLOCATOR_MODULES = none. */
 static size_t find(struct allocator_code *code, struct symbol_module *module) {

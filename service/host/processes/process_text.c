@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/host/processes/process_text.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * again. A process that starts threads all the time is taken as it is after a few attempts. */
 #include "service/host/rings/events.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/host/refusal.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/host/rings/lists.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/answer/document.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/rpc/core/server_state.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/base/dictionary.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>

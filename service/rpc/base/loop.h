@@ -10,7 +10,7 @@
 #ifndef SONDE_SERVICE_RPC_BASE_LOOP_H
 #define SONDE_SERVICE_RPC_BASE_LOOP_H
 
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "api/error.h"
 
 #include <grpc/grpc.h>

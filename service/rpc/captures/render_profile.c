@@ -9,7 +9,7 @@
 
 #include "api/draw/diff.h"
 #include "api/profile/diff/diff.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * part, and the next one begins. */
 #include "service/rpc/captures/window.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/base/text.h"
 #include "service/rpc/targets/target_message.h"

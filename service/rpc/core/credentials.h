@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * TLS credentials of the server, which follow its files: each handshake uses the newest certificate
- * and client CA (api/os/tls_files.h). Connections that exist already keep theirs. */
+ * and client CA (api/os/secrets/tls_files.h). Connections that exist already keep theirs. */
 #ifndef SONDE_SERVICE_RPC_CORE_CREDENTIALS_H
 #define SONDE_SERVICE_RPC_CORE_CREDENTIALS_H
 
 #include "api/error.h"
-#include "api/os/tls_files.h"
+#include "api/os/secrets/tls_files.h"
 #include "service/rpc/core/server_options.h"
 
 #include <grpc/grpc_security.h>

@@ -4,7 +4,7 @@
 #ifndef SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 #define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 
-#include "api/os/token_file.h"
+#include "api/os/secrets/token_file.h"
 #include "api/text/line_limit.h"
 #include "service/rpc/core/audit.h"
 #include "service/rpc/core/call.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/history/names.h"
 
-#include "api/container_of.h"
+#include "api/base/container_of.h"
 #include "api/hash_index.h"
 #include "service/engine/engine.h"
 #include "service/locks.h"

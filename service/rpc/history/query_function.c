@@ -2,7 +2,7 @@
  *
  * QueryFunction: which services spend time in a function. A sample counts once in `total`, however
  * often the function is on its stack, and in `self` if it is the innermost one. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/hash_index.h"
 #include "api/text/wildcard.h"
 #include "service/rpc/core/handlers.h"

@@ -2,9 +2,9 @@
  *
  * QueryProfile and QueryDiff: sums of windows, drawn like captures. */
 #include "api/draw/diff.h"
-#include "api/profile/contentions.h"
 #include "api/profile/diff/diff.h"
 #include "api/profile/event.h"
+#include "api/profile/select/contentions.h"
 #include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"

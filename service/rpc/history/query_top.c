@@ -2,7 +2,7 @@
  *
  * QueryTop: the most expensive functions. Two functions of one name in different files or modules
  * are different functions; the same function at different lines is one. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/hash_index.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"

@@ -8,6 +8,7 @@
 #include "service/store/ids.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* One profile on its way into windows. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/otlp/process.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* What a sample's attributes say. */

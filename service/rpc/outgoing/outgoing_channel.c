@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/outgoing/outgoing_channel.h"
 
-#include "api/os/tls_files.h"
+#include "api/os/secrets/tls_files.h"
 
 #include <grpc/compression.h>
 #include <grpc/grpc_security.h>

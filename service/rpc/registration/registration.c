@@ -8,7 +8,7 @@
  *     send      SEND_INITIAL_METADATA with the registration, then one answer at a time */
 #include "service/rpc/registration/registration.h"
 
-#include "api/os/token_file.h"
+#include "api/os/secrets/token_file.h"
 #include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"

@@ -5,7 +5,7 @@
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/saved/saved_captures.h"
 
-#include "api/profile/find_function.h"
+#include "api/profile/select/find_function.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/saved/saved_captures.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/profile/pprof/pprof.h"
 
 #include <dirent.h>

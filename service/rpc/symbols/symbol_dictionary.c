@@ -5,7 +5,7 @@
  * again with the message that did not fit. */
 #include "service/rpc/symbols/symbol_dictionary.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/base/text.h"
 #include "service/rpc/core/call.h"

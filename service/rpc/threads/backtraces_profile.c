@@ -9,7 +9,7 @@
  * for names again. */
 #include "service/rpc/threads/backtraces_profile.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/clickhouse/clickhouse.h"
 #include "service/store/clickhouse/fleet.h"
-#include "service/store/clickhouse/text_cache.h"
+#include "service/store/clickhouse/texts/text_cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #include "service/store/clickhouse/completeness.h"
 #include "service/store/clickhouse/rollup.h"
 #include "service/store/clickhouse/rows.h"
-#include "service/store/clickhouse/text_cache.h"
+#include "service/store/clickhouse/texts/text_cache.h"
 #include "service/store/clickhouse/wire/sql.h"
 
 #include "api/hash_index.h"

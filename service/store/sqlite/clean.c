@@ -2,7 +2,7 @@
  *
  * Marks what chunks and rollups use, from hours to stacks to frames to texts, and deletes the rest.
  * The marks are bits by number: 60 KB for half a million stacks. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/chunk.h"

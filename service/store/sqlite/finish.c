@@ -5,7 +5,7 @@
  * come every 10 seconds, become one window per minute. */
 #include "service/store/sqlite/finish.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/profile/event.h"
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/format/sums.h"

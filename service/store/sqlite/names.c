@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads stacks and frames by id. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/text_list.h"
 #include "service/store/sqlite/format/varint.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/numbers.h"
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/store/sqlite/format/text_list.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "service/store/sqlite/delivery.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/format/chunk.h"
-#include "service/store/sqlite/labelset.h"
+#include "service/store/sqlite/read/labelset.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  *     streams   | a a |   | b b b |   | c c |
  *
  * Late windows reach hours that are finished, which are then dirty and will be finished again. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/finish.h"

@@ -19,7 +19,7 @@
  * worker would need a directory to write to; now it can only write to one open file. */
 #include "service/symbol/debuginfod/debuginfod.h"
 
-#include "api/os/ca_bundle.h"
+#include "api/os/secrets/ca_bundle.h"
 
 #include <curl/curl.h>
 #include <dlfcn.h>

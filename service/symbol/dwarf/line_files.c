@@ -3,7 +3,7 @@
  * The directories and files of a line table. Up to version 4 they are two lists of strings,
  * numbered from 1; since version 5, two tables that describe their own columns, numbered from 0.
  * The path of a file is built when the first row refers to it. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/symbol/dwarf/constants.h"
 #include "service/symbol/dwarf/lines.h"
 

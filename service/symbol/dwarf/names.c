@@ -3,7 +3,7 @@
  * The names of functions: the linkage name if one of a function's origins has it, else the plain
  * name with the scopes of its declaration. Members of classes inside functions, as lambdas of GCC,
  * and closures of Rust get a linkage name that is made up, so that they differ. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/symbol/dwarf/walk.h"
 
 #include "service/symbol/dwarf/constants.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/scopes.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/symbol/dwarf/constants.h"
 #include "service/symbol/dwarf/unit.h"
 

@@ -4,7 +4,7 @@
  * and each open module; entries with the same identity are merged. */
 #include "service/symbol/files/files.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/elf/sections.h"
 #include "service/symbol/store.h"
 #include "service/symbol/worker/worker.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/files/table_cache.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/os/shared_memory.h"
 
 #include <dirent.h>

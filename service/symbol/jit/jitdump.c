@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/jit/jitdump.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/text/utf8.h"
 
 #include <stdlib.h>

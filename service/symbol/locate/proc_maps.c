@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/proc_maps.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "api/text/maps_line.h"
 #include "service/locks.h"
 #include "service/process/process_file.h"

@@ -5,7 +5,7 @@
  * symbols at address 0, which some linkers leave behind for discarded code. */
 #include "service/symbol/symtab/collect_symbols.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/elf/inflate.h"
 #include "service/elf/sections.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/cfi/fde_reader.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 
 #include <stdlib.h>
 

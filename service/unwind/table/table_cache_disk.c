@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/table/table_cache_disk.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/unwind/table/table.h"
 #include "service/unwind/table/table_cache.h"
 

@@ -11,7 +11,7 @@ import time
 
 from tests.cli import check
 from tests.fleet.parts import Fleet
-from tests.fleet.simulation import differences, expected
+from tests.fleet.simulator.simulation import differences, expected
 
 WINDOW_S = 10
 WARM_UP = 12  # windows; then nearly all stacks of the hosts are known

@@ -108,7 +108,7 @@ def medians(rows):
 
 def serve_small(peer):
     """Starts the service and the servers in front of it; returns a measuring function for each."""
-    service = start(f"{RUNFILES}/tests/rpc/fake_server", "--grpc", f"unix:{FOLDER}/small")
+    service = start(f"{RUNFILES}/tests/rpc/clients/fake_server", "--grpc", f"unix:{FOLDER}/small")
     ours = start(f"{RUNFILES}/gateway/sonde-gateway", "--quiet", "--listen", "127.0.0.1:0", "--service", service)
     with open(f"{FOLDER}/answer", "wb") as out:
         out.write(subprocess.run(["curl", "-s", f"{ours}/v1/targets"], capture_output=True, check=True).stdout)
@@ -122,7 +122,7 @@ def serve_small(peer):
 
 
 def serve_large(peer):
-    service = start(f"{RUNFILES}/tests/rpc/fake_server", "--grpc", f"unix:{FOLDER}/large", "--stacks", str(RESULT_STACKS),
+    service = start(f"{RUNFILES}/tests/rpc/clients/fake_server", "--grpc", f"unix:{FOLDER}/large", "--stacks", str(RESULT_STACKS),
                     "--name-len", str(RESULT_NAME))
     ours = start(f"{RUNFILES}/gateway/sonde-gateway", "--quiet", "--listen", "127.0.0.1:0", "--service", service)
     with open(f"{FOLDER}/body", "wb") as out:

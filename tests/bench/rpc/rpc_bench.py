@@ -30,7 +30,7 @@ def clean_up():
 
 
 def start(name, *more):
-    process = subprocess.Popen([f"{RUNFILES}/tests/rpc/fake_server", "--grpc", f"unix:{FOLDER}/{name}", *more],
+    process = subprocess.Popen([f"{RUNFILES}/tests/rpc/clients/fake_server", "--grpc", f"unix:{FOLDER}/{name}", *more],
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     processes.append(process)
     return process.stdout.readline().split(": ", 1)[1].strip()

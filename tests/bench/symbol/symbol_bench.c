@@ -13,7 +13,7 @@
 #include "service/symbol/lines/line_table.h"
 #include "tests/bench/symbol/peers.h"
 #include "tests/unit/check.h"
-#include "tests/unit/symbol/corpus.h"
+#include "tests/unit/symbol/dwarf/corpus.h"
 
 #include <fcntl.h>
 #include <limits.h>

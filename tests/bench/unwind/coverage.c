@@ -6,7 +6,7 @@
  *
  * Without arguments it uses the large libraries and servers that are installed, and compiles a Rust
  * program if there is a rustc. The output is a Markdown table for docs/benchmarks.md. */
-#include "tests/unit/unwind/coverage.h"
+#include "tests/unit/unwind/coverage/coverage.h"
 
 #include <stdio.h>
 #include <stdlib.h>

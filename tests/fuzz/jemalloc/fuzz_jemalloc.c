@@ -4,8 +4,8 @@
  * totals when trimmed, show no difference from itself, and draw in every format for memory. */
 #include "api/draw/draw.h"
 #include "api/profile/diff/diff.h"
-#include "api/profile/jemalloc.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/jemalloc.h"
+#include "api/profile/heap/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * Reads any bytes as a pprof file. An accepted profile must be the same after it was written and
  * read again, and must draw in every format. */
 #include "api/draw/draw.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * Small texts that the service reads: token files, "authorization" headers, and texts for answers.
  * Addresses are left out, because parsing one may start a DNS lookup. */
-#include "api/tokens.h"
+#include "api/os/secrets/tokens.h"
 #include "service/rpc/base/text.h"
 
 #include <stdlib.h>

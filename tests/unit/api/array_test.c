@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "tests/unit/check.h"
 
 #include <stdlib.h>

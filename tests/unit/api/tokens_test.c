@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/tokens.h"
+#include "api/os/secrets/tokens.h"
 
 #include "tests/unit/check.h"
 

@@ -2,7 +2,7 @@
 #include "tests/unit/draw/fixture.h"
 
 #include "api/profile/diff/diff.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/allocator_names.h"
+#include "api/profile/heap/allocator_names.h"
 #include "tests/unit/check.h"
 
 static void check_all(const char *const *names, size_t count, bool expected) {

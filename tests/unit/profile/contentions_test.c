@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/contentions.h"
+#include "api/profile/select/contentions.h"
 
 #include "tests/unit/check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/find_function.h"
+#include "api/profile/select/find_function.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/memory.h"
+#include "api/profile/heap/memory.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 

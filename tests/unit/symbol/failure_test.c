@@ -7,7 +7,7 @@
 #include "service/symbol/files/files.h"
 #include "service/symbol/worker/worker.h"
 #include "tests/unit/check.h"
-#include "tests/unit/symbol/corpus.h"
+#include "tests/unit/symbol/dwarf/corpus.h"
 
 #include <sched.h>
 #include <signal.h>

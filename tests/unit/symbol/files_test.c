@@ -6,7 +6,7 @@
 
 #include "service/symbol/files/file_info.h"
 #include "tests/unit/check.h"
-#include "tests/unit/symbol/corpus.h"
+#include "tests/unit/symbol/dwarf/corpus.h"
 
 #include <fcntl.h>
 #include <stdio.h>

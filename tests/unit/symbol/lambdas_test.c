@@ -2,7 +2,7 @@
  *
  * Lambdas and closures differ from one another in every compiler's output. */
 #include "tests/unit/check.h"
-#include "tests/unit/symbol/corpus.h"
+#include "tests/unit/symbol/dwarf/corpus.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  *
  * Files in unusual places: only in the target's root, only in memory, at odd offsets. */
 #include "tests/unit/check.h"
-#include "tests/unit/symbol/corpus.h"
+#include "tests/unit/symbol/dwarf/corpus.h"
 #include "tests/unit/symbol/fixture.h"
 
 #include <dlfcn.h>

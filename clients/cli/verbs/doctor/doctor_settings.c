@@ -2,7 +2,7 @@
  *
  * The settings files of the services: mistakes in them, and the certificates that they name. A file
  * that this user may not read is left out. */
-#include "api/os/tls_files.h"
+#include "api/os/secrets/tls_files.h"
 #include "api/settings/settings_file.h"
 #include "clients/cli/verbs/doctor/doctor.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream/code_map.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/symbol/locate/proc_maps.h"
 
 #include <stdlib.h>

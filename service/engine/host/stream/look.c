@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream/look.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/engine/core/target.h"
 
 #include <dirent.h>

@@ -5,7 +5,7 @@
  * so that an answer that breaks off in the middle is never taken for a whole one. */
 #include "service/store/clickhouse/http/server.h"
 
-#include "api/os/ca_bundle.h"
+#include "api/os/secrets/ca_bundle.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * Building and encoding chunks; chunk_decode.c reads them. */
 #include "service/store/sqlite/format/chunk.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/store/sqlite/format/varint.h"
 
 #include <math.h>

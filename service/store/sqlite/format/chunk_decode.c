@@ -3,7 +3,7 @@
  * The bytes come from disk, so every number is checked before it is used. A count of rows larger
  * than a third of the remaining bytes is refused before memory is allocated, because each row takes
  * at least 3 bytes. */
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/store/sqlite/format/chunk.h"
 #include "service/store/sqlite/format/pack.h"
 #include "service/store/sqlite/format/varint.h"

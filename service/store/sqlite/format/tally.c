@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/format/tally.h"
 
-#include "api/array.h"
+#include "api/base/array.h"
 #include "service/store/sqlite/format/text_list.h"
 #include "service/store/sqlite/format/varint.h"
 

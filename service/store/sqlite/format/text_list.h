@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Texts, numbered from 0 in the order of their first use. Thread safety: one thread at a
- * time. */
+ * Texts, numbered from 0 in the order of their first use. Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_FORMAT_TEXT_LIST_H
 #define SONDE_SERVICE_STORE_SQLITE_FORMAT_TEXT_LIST_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/os/ca_bundle.h"
+#include "api/os/secrets/ca_bundle.h"
 
 #include "tests/unit/check.h"
 

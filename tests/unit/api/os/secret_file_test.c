@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/os/secret_file.h"
+#include "api/os/secrets/secret_file.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/os/tls_files.h"
+#include "api/os/secrets/tls_files.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"

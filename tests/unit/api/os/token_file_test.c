@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/os/token_file.h"
+#include "api/os/secrets/token_file.h"
 
 #include "api/os/file_watch.h"
 

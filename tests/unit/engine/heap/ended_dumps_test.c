@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Dumps of a process that was killed, as by a crash, before they were fetched. */
-#include "api/profile/jemalloc.h"
+#include "api/profile/heap/jemalloc.h"
 #include "tests/unit/engine/heap/stage.h"
 #include "tests/unit/temporary.h"
 

@@ -2,7 +2,7 @@
  *
  * Heap profiling by Sonde's sampler, of programs whose allocator cannot profile. From the engine's
  * side. */
-#include "api/profile/jemalloc.h"
+#include "api/profile/heap/jemalloc.h"
 #include "tests/unit/engine/heap/stage.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * samples are in a library that the test compiles and loads. The worker is a script that delays
  * line tables. */
 #include "tests/unit/engine/scene.h"
-#include "tests/unit/symbol/corpus.h"
+#include "tests/unit/symbol/dwarf/corpus.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  *
  * draw_dump FORMAT < DUMP renders a heap dump without the allocator's frames to stdout. */
 #include "api/draw/draw.h"
-#include "api/profile/jemalloc.h"
-#include "api/profile/memory.h"
+#include "api/profile/heap/jemalloc.h"
+#include "api/profile/heap/memory.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/jemalloc.h"
+#include "api/profile/heap/jemalloc.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 

@@ -4,6 +4,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void scene_open(struct scene *scene) {
