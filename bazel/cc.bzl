@@ -40,10 +40,11 @@ def _with_load(name, tags):
     """Adds how much of a processor Bazel's scheduler sets aside for the test, in thirds (.bazelrc: --local_cpu_resources)."""
     return tags + ["cpu:%d" % THIRDS.get("//%s:%s" % (native.package_name(), name), 3)]
 
-def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", timeout = None, tags = [], **kwargs):
-    """A C test written with tests/unit/check.h. Small tests have a timeout of five minutes, for busy machines."""
+def sonde_cc_test(name, srcs = None, deps = [], data = [], copts = [], size = "small", timeout = None, tags = [], **kwargs):
+    """A C test written with tests/unit/check.h, by default NAME.c. Small tests have a timeout of five minutes, for busy machines."""
     native.cc_test(
         name = name,
+        srcs = srcs or [name + ".c"],
         size = size,
         timeout = timeout or ("moderate" if size == "small" else None),
         copts = _TEST_COPTS + copts,
@@ -58,8 +59,27 @@ def sonde_kernel_cc_test(name, tags = [], size = "medium", alone = False, **kwar
     same time: set it for tests that measure CPU time or load the machine."""
     sonde_cc_test(name = name, tags = tags + ["local"] + (["exclusive"] if alone else []), size = size, **kwargs)
 
-def sonde_sh_test(name, data = [], size = "medium", tags = [], **kwargs):
-    native.sh_test(name = name, size = size, data = data + ["//tests:tsan.supp"], tags = _with_load(name, tags), **kwargs)
+def sonde_sh_test(name, data = [], size = "medium", timeout = None, tags = [], **kwargs):
+    native.sh_test(
+        name = name,
+        size = size,
+        timeout = timeout or ("moderate" if size == "small" else None),
+        data = data + ["//tests:tsan.supp"],
+        tags = _with_load(name, tags),
+        **kwargs
+    )
+
+def sonde_py_test(name, main = None, args = [], data = [], **kwargs):
+    """A test written with tests/cli/check.py, by default NAME.py. An argument is a part of the names of the tests to run."""
+    main = main or name + ".py"
+    check = "//tests/cli:check.py"
+    sonde_sh_test(
+        name = name,
+        srcs = ["//tests/cli:python_test.sh"],
+        args = ["%s/%s" % (native.package_name(), main)] + args,
+        data = [main, check] + [file for file in data if file != check],
+        **kwargs
+    )
 
 def sonde_fuzzer(name, srcs, deps, corpus = [], runs = 20000, max_len = 4096, tags = [], **kwargs):
     """A libFuzzer target. `bazel test` runs it a bounded number of times with //tests/fuzz:driver; --config=fuzz builds the same
