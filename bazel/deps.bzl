@@ -23,7 +23,6 @@ _LIBRARIES = {
     "jansson": ("jansson", ["jansson"], ["jansson.h", "jansson_config.h"], [], [], []),
     "jemalloc": ("jemalloc", ["jemalloc"], ["jemalloc"], [], [], []),
     "lzma": ("liblzma", ["lzma"], ["lzma.h", "lzma"], [], [], []),
-    "microhttpd": ("libmicrohttpd", ["microhttpd"], ["microhttpd.h"], [], [], []),
     "nanopb": ("", ["protobuf-nanopb"], ["pb.h", "pb_common.h", "pb_encode.h", "pb_decode.h"], [], [], []),
     "openssl": ("openssl", ["ssl", "crypto"], ["openssl"], [], [], []),
     "pcre2": ("libpcre2-8", ["pcre2-8"], ["pcre2.h"], ["PCRE2_CODE_UNIT_WIDTH=8"], [], []),

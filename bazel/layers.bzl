@@ -5,7 +5,7 @@
                                                 service/host -> service/unwind
                            -> service/store -> api
             service/recording -> service/engine, service/store
-            clients/collect -> clients/c, api
+            clients/collect -> clients/c, api; clients/collect/status -> gateway/{http, request}
             service/collect -> service/recording, service/engine; service/rpc -> service/collect
     service/export -> service/recording, service/http, service/rpc/outgoing
 
@@ -67,6 +67,9 @@ C_CLIENT = ["//clients:__subpackages__", "//gateway:__subpackages__"] + _TESTS
 CLIENTS = ["//clients:__subpackages__"] + _TESTS
 
 GATEWAY = ["//gateway:__subpackages__"] + _TESTS
+
+# The HTTP server and the parsers of requests, which the status page of sonde-collect uses, too.
+HTTP_SERVER = ["//gateway:__subpackages__", "//clients/collect/status:__pkg__"] + _TESTS
 
 # What `bazel run //:install` copies: binaries, the guest, headers, man pages.
 INSTALLED = ["//:__pkg__", "//bazel:__subpackages__"] + _TESTS

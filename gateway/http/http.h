@@ -38,6 +38,7 @@ struct http_options {
     void (*report)(const char *line); /* about TLS files that have changed; may be NULL */
     const char *const *client_names;  /* allowed common names or DNS names; none = all signed */
     size_t client_name_count;
+    bool v6_only;             /* an IPv6 listener does not accept IPv4 */
     bool http2;               /* offer HTTP/2 on open listeners too */
     bool log;                 /* one line per request on stderr */
     uint32_t max_connections; /* 0 = 4096; one peer may have half of them */

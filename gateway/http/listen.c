@@ -101,13 +101,15 @@ static bool split_address(char *text, char **host, char **port) {
     return true;
 }
 
-static int bind_tcp(const struct addrinfo *address) {
+static int bind_tcp(const struct addrinfo *address, bool v6_only) {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
     int on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (v6_only && address->ai_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
     if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     int saved = errno;
@@ -151,7 +153,7 @@ static sonde_err listen_tcp(struct listener *listener, const char *text, int *fd
                           gai_strerror(failed));
     *fd = -1;
     for (struct addrinfo *one = addresses; one && *fd < 0; one = one->ai_next)
-        *fd = bind_tcp(one);
+        *fd = bind_tcp(one, listener->server->options.v6_only);
     int reason = errno;
     freeaddrinfo(addresses);
     if (*fd < 0)

@@ -10,7 +10,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 
 SOCKET = os.path.join(stack.WORK, "redis.sock")
 OUT = os.path.join(stack.WORK, "out")

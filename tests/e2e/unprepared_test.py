@@ -14,7 +14,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 
 TREE = os.path.join(stack.WORK, "tree")
 NAME = f"busy{os.getpid()}"  # no other process has it

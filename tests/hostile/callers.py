@@ -4,7 +4,7 @@
 import subprocess
 
 from tests.cli import check
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 from tests.e2e.users.users import as_nobody, gateway, server, sonded, stop, targets
 
 

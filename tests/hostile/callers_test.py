@@ -10,7 +10,7 @@ import time
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 from tests.e2e.users.users import RPC, as_nobody
 from tests.hostile.callers import Stage, as_root, grpc_as
 

@@ -10,7 +10,7 @@ import time
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 from tests.e2e.users.users import as_nobody, gateway, sonded, stop
 
 # Opens connections until it has COUNT or is refused, says so, and holds them. With "busy" each has a request that runs.

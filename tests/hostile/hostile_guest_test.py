@@ -14,7 +14,7 @@ import threading
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 
 PROGRAMS = os.path.join(stack.WORK, "hostile")
 FOLDER = os.path.join(stack.WORK, "nobody")

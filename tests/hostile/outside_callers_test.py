@@ -8,7 +8,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 from tests.e2e.users.users import RPC, as_nobody, stop
 from tests.hostile.callers import Stage, as_root, grpc_as
 

@@ -10,7 +10,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users.users import users
+from tests.e2e.users import users
 from tests.e2e.users.users import as_nobody, gateway, sonded, start, stop
 from tests.hostile.callers import as_root, grpc_as
 

@@ -18,7 +18,6 @@ DOORS = [
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/http/library", "clients/collect/discovery/http_source")),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),
-    (re.compile(r"#include <microhttpd"), ("clients/collect/status/",)),
     (re.compile(r"#include <bpf/"), ("service/host/bpf/", "tests/bench/")),
     (re.compile(r"#include <sqlite3"), ("service/store/sqlite/", "tests/bench/")),
     (re.compile(r"#include <openssl/(ssl|x509)"), ("gateway/http/", "api/os/secrets/tls_files")),
@@ -29,7 +28,7 @@ DOORS = [
     # The engine's public headers are for all of the service, the others for the engine itself.
     (re.compile(r'#include "service/engine/(?!(engine|pool|heap/heap|backtraces/backtraces|record/record|unwind_check/(unwind_check|check_worker))\.h")'),
      ("service/engine/", "tests/")),
-    (re.compile(r'#include "gateway/'), ("gateway/", "tests/")),
+    (re.compile(r'#include "gateway/'), ("gateway/", "clients/collect/status/", "tests/")),
     (re.compile(r'#include "clients/'), ("clients/", "gateway/", "tests/")),
 ]
 FILE_NAME = re.compile(r"(?<![\w./<*$~-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cc|py|sh|js|proto|md))\b(?![\w/(])")

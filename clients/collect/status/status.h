@@ -8,15 +8,14 @@
  *
  * There is no access token: whoever reaches the address reads the names of the hosts. An address of
  * loopback only answers requests for loopback's names, so that no web page reads it through a name
- * of its own (DNS rebinding). Answers are made on a thread of the server's. */
+ * of its own (DNS rebinding). The server answers on a thread of its own. */
 #ifndef SONDE_CLIENTS_COLLECT_STATUS_STATUS_H
 #define SONDE_CLIENTS_COLLECT_STATUS_STATUS_H
 
 #include "api/error.h"
 #include "clients/collect/controller/controller.h"
 
-#define STATUS_CONNECTIONS 64u /* more are closed at once */
-#define STATUS_TIMEOUT_S   10u /* for a connection that says nothing */
+#define STATUS_CONNECTIONS 64u /* one peer may have half of them; see gateway/http */
 
 struct status_server;
 

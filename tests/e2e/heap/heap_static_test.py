@@ -13,7 +13,7 @@ from tests.cli import check
 from tests.e2e import stack
 
 stack.install()
-SOURCES = os.path.abspath("tests/e2e")
+SOURCES = os.path.abspath("tests/e2e/heap")
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc_pic.a"
 HOME = pwd.getpwuid(os.getuid()).pw_dir  # of rustup
 ENV = {**stack.environment(), "PPROF_TMPDIR": stack.WORK, "JEPROF_TMPDIR": stack.WORK, "HOME": HOME,

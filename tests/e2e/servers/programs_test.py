@@ -11,7 +11,7 @@ import subprocess
 from tests.cli import check
 from tests.e2e import stack
 
-SOURCES = os.path.abspath("tests/e2e")
+SOURCES = os.path.abspath("tests/e2e/servers")
 stack.install()
 
 

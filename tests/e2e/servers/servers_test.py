@@ -16,7 +16,7 @@ from tests.cli import check
 from tests.e2e import stack
 
 stack.install()
-SOURCES = os.path.abspath("tests/e2e")
+SOURCES = os.path.abspath("tests/e2e/servers")
 CLICKHOUSE = """<yandex>
 <logger><level>warning</level><console>1</console></logger>
 <http_port>{http}</http_port><tcp_port>{tcp}</tcp_port><listen_host>127.0.0.1</listen_host>

@@ -7,7 +7,7 @@ import subprocess
 
 from tests.cli import check
 
-SIMULATOR = os.path.abspath("tests/fleet/simulator")
+SIMULATOR = os.path.abspath("tests/fleet/simulator/simulator")
 SUMS = ("windows", "samples", "value")
 
 

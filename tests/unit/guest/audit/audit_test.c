@@ -8,7 +8,7 @@
 
 static void audit(sonde_guest_v1_ClockChoice clock, uint64_t period_ns, size_t least) {
     struct scene scene = {0};
-    char *const argv[] = {"tests/unit/guest/audit", "700", NULL};
+    char *const argv[] = {"tests/unit/guest/audit/audit", "700", NULL};
     fake_open(&scene.fake);
     fake_spawn(&scene.fake, argv, &scene.child);
     fake_accept_pid(&scene.fake, &scene.guest, scene.child.pid);
