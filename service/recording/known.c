@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#define FIRST_CAPACITY 1024u
-
 void known_init(struct known *known, uint32_t limit) {
     *known = (struct known){.limit = limit};
     hash_index_init(&known->index);

@@ -15,9 +15,8 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_JITS    64 /* retained by one batch */
-#define FIRST_SLOTS 512
-#define MAX_FRAMES  256u /* of one address; a longer chain loses its outermost frames */
+#define MAX_JITS   64   /* retained by one batch */
+#define MAX_FRAMES 256u /* of one address; a longer chain loses its outermost frames */
 
 /* The name of a function or file, by its table and its index there. */
 struct memo_slot {

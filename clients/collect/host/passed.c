@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CAPACITY 1024u
-#define STACK          (1ull << 63) /* in a key's second word, which is below that for frames */
+#define STACK (1ull << 63) /* in a key's second word, which is below that for frames */
 
 void passed_init(struct passed *passed) {
     *passed = (struct passed){.count = 0};

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_CAPACITY 32
-
 void dictionary_init(struct dictionary *dictionary, size_t limit_bytes) {
     *dictionary = (struct dictionary){.limit_bytes = limit_bytes};
     hash_index_init(&dictionary->index);

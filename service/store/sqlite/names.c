@@ -3,7 +3,6 @@
  * Reads stacks and frames by id. */
 #include "api/base/array.h"
 #include "service/store/sqlite/engine.h"
-#include "service/store/sqlite/format/text_list.h"
 #include "service/store/sqlite/format/varint.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/sqlite/numbers.h"
+
 #include "api/base/array.h"
-#include "service/store/sqlite/format/text_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>

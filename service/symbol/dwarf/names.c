@@ -17,7 +17,6 @@
 #define MAX_NAME     512
 #define MAX_MANGLED  2048 /* longer names are not demangled */
 #define DIE_FUEL     64
-#define FIRST_MEMO   1024u
 #define LARGEST_MEMO ((size_t)1 << 20)
 
 /* --- the memo --------------------------------------------------------------------------------- */

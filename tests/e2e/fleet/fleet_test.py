@@ -108,7 +108,8 @@ def check_refusals(base):
         check.equal(get(f"{base}/metrics", "-H", f"Host: {name}")[0], 200, name)
     check.equal(get(f"{base}/metrics", "-X", "POST", "-d", "x")[0], 405, "POST")
     check.equal(get(f"{base}/metric")[0], 404, "an unknown path")
-    check.equal(get(f"{base}/metrics", "-H", "X: " + "x" * 20000)[0], 431, "headers that are too long")
+    check.equal(get(f"{base}/metrics", *(word for i in range(10) for word in ("-H", f"X-{i}: " + "x" * 100000)))[0], 400,
+                "headers that are too long")
 
 
 def test_the_status_says_what_arrives_and_why_a_host_is_missing():

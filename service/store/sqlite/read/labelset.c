@@ -2,7 +2,6 @@
 #include "service/store/sqlite/read/labelset.h"
 
 #include "api/base/array.h"
-#include "service/store/sqlite/format/text_list.h"
 #include "service/store/sqlite/format/varint.h"
 
 #include <stdio.h>
