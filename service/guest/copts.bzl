@@ -2,7 +2,6 @@
 
 # Thread-local variables are read without a call, which signal handlers and malloc need.
 GUEST_COPTS = [
-    "-Os", # most of it runs on its own thread; signal and heap override this
     "-fPIC",
     "-ftls-model=initial-exec",
 ]
