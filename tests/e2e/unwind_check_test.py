@@ -103,7 +103,7 @@ def test_a_stack_whose_walk_ends_early_is_saved_and_walked_elsewhere():
     os.remove(os.path.join(stack.WORK, name))  # the file has all that the walk needs
     text = replay(saved)
     check.contains(text, f" {name}+0x")
-    check.contains(text, "end: no rule, and no plausible frame pointer\nsaved: 2 frames, ")
+    check.contains(text, "end: no row and no plausible frame pointer\nsaved: 2 frames, no row and no plausible frame pointer\n")
     check.contains(text, "the walks are equal")
     with open(saved, "rb") as file:
         whole = file.read()

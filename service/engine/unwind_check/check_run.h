@@ -47,8 +47,5 @@ SONDE_MUST_USE sonde_err check_answer(struct check_run *run, struct engine_unwin
 /* Sets answer->saved, which borrows from the run. */
 SONDE_MUST_USE sonde_err check_save_stack(struct check_run *run,
                                           struct engine_unwind_check *answer);
-const char *check_end_text(enum unwind_copy_end end);
-/* Writes a rule of a table: "cfa=rsp+16 rbp=cfa-16". NULL: code without a table. */
-void check_rule_text(const struct unwind_rule *rule, char *text, size_t size);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * A stack with all that its walk needs, so that it can be repeated elsewhere. */
 #include "service/engine/unwind_check/check_run.h"
+#include "service/engine/unwind_check/check_text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
  * has it. */
 #include "api/bytes.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/engine/unwind_check/check_text.h"
 #include "service/unwind/copy/copy.h"
 #include "service/unwind/table/table_build.h"
 #include "service/unwind/table/table_lookup.h"
@@ -21,16 +22,6 @@
 #include <unistd.h>
 
 #define MAX_FILE (64 << 20)
-
-static const char *const ends[UNWIND_COPY_ENDS] = {
-    [UNWIND_COPY_ROOT] = "root",
-    [UNWIND_COPY_DEPTH] = "too many frames",
-    [UNWIND_COPY_NO_CODE] = "a pc that is not in code",
-    [UNWIND_COPY_NO_TABLE] = "no rule, and no plausible frame pointer",
-    [UNWIND_COPY_RULE] = "a rule that is too complex for a row",
-    [UNWIND_COPY_BAD_STACK] = "an implausible address",
-    [UNWIND_COPY_SHORT] = "the next frame is above the saved memory",
-};
 
 struct replay {
     Sonde__V1__SavedStack *stack;
@@ -83,25 +74,19 @@ static enum unwind_found find(void *context, uint64_t pc, struct unwind_range *r
     return UNWIND_FOUND;
 }
 
-static void print_rule(const struct unwind_rule *rule) {
-    static const char *const cfas[UNWIND_CFA_COUNT] = {"none",     "end",   "rsp", "rbp",
-                                                       "register", "deref", "plt", "signal"};
-    printf("cfa=%s register=%u add=%d offset=%d rbp=%d", cfas[rule->cfa % UNWIND_CFA_COUNT],
-           rule->cfa_register, rule->cfa_add, rule->cfa_offset, rule->saved[UNWIND_RBP]);
-}
-
 static void print_frame(const struct replay *replay, uint64_t pc, bool is_exact) {
+    char rule[160];
     size_t number;
     const Sonde__V1__SavedModule *module = module_at(replay, pc - !is_exact, &number);
     printf("  0x%" PRIx64, pc);
     if (module) {
         const char *slash = strrchr(module->path, '/');
         printf(" %s+0x%" PRIx64 " ", slash ? slash + 1 : module->path, pc - module->bias);
-        if (replay->tables[number].len)
-            print_rule(
-                unwind_table_rule(replay->tables[number].data, pc - !is_exact - module->bias));
-        else
-            printf("no table");
+        const struct sonde_buf *table = &replay->tables[number];
+        uint64_t vaddr = pc - !is_exact - module->bias;
+        check_rule_text(table->len ? unwind_table_rule(table->data, vaddr) : NULL, rule,
+                        sizeof rule);
+        fputs(rule, stdout);
     }
     putchar('\n');
 }
@@ -125,8 +110,8 @@ static bool walk(struct replay *replay) {
         print_frame(replay, pc, pcs[i] & UNWIND_COPY_EXACT);
         is_equal = is_equal && pc == stack->pcs[i];
     }
-    printf("end: %s\nsaved: %zu frames, %s\n%s\n", ends[made.end], stack->n_pcs, stack->end,
-           is_equal ? "the walks are equal" : "the walks differ");
+    printf("end: %s\nsaved: %zu frames, %s\n%s\n", check_end_text(made.end), stack->n_pcs,
+           stack->end, is_equal ? "the walks are equal" : "the walks differ");
     return is_equal;
 }
 

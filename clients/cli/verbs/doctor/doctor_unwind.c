@@ -76,7 +76,9 @@ struct answer {
 
 static sonde_err save(const struct answer *answer, const Sonde__V1__SavedStack *stack) {
     if (!stack) {
-        fputs("no stack was saved: every walk reached its root and equals libunwind's\n", stderr);
+        fputs(
+            "no stack was saved: every walk reached its root, and none differs from libunwind's\n",
+            stderr);
         return SONDE_OK;
     }
     size_t len = sonde__v1__saved_stack__get_packed_size(stack);
@@ -126,8 +128,9 @@ int doctor_check_unwind(const struct verb *verb, const struct service_settings *
     request.save_stack = save_path != NULL;
     sonde_err err = SONDE_OK;
     if (save_path) {
-        umask(S_IRWXG | S_IRWXO); /* nobody else may read a process's memory */
+        mode_t mask = umask(S_IRWXG | S_IRWXO); /* nobody else may read a process's memory */
         err = output_open(&output, save_path, &diag);
+        umask(mask);
         if (err)
             return cli_fail(verb, err, &diag);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/engine/unwind_check/check_run.h"
+#include "service/engine/unwind_check/check_text.h"
 #include "tests/unit/check.h"
 
 static struct unwind_rule rule(uint8_t cfa, uint8_t base, int32_t offset) {
