@@ -203,15 +203,21 @@ static bool has_function(const struct sonde_profile *profile, const struct sonde
     return false;
 }
 
-int64_t profile_bytes(const struct sonde_profile *profile, const char *function) {
-    size_t type = sonde_profile_find_type(profile, "inuse_space");
+int64_t profile_sum(const struct sonde_profile *profile, const char *type_name,
+                    const char *function) {
+    size_t type = sonde_profile_find_type(profile, type_name);
     int64_t sum = 0;
+    CHECK(type != SONDE_PROFILE_NO_TYPE);
     for (size_t i = 0; i < sonde_profile_sample_count(profile); i++) {
         struct sonde_sample sample = sonde_profile_sample(profile, i);
         if (has_function(profile, &sample, function))
             sum += sample.values[type];
     }
     return sum;
+}
+
+int64_t profile_bytes(const struct sonde_profile *profile, const char *function) {
+    return profile_sum(profile, "inuse_space", function);
 }
 
 const char *profile_leaf(const struct sonde_profile *profile, size_t index) {

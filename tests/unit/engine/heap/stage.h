@@ -49,7 +49,9 @@ struct got {
 };
 struct got stage_get(struct stage *stage, struct engine_heap_query query);
 void got_finish(struct got *got);
-/* The sum of the last value (inuse_space) over the samples with that function in their stack. */
+/* The sum of the values of a type over the samples with that function in their stack. */
+int64_t profile_sum(const struct sonde_profile *profile, const char *type, const char *function);
+/* For inuse_space. */
 int64_t profile_bytes(const struct sonde_profile *profile, const char *function);
 /* Name of the innermost function of a sample; "" when there is none. */
 const char *profile_leaf(const struct sonde_profile *profile, size_t sample);
