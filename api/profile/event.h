@@ -42,9 +42,9 @@ struct sonde_event {
     struct sonde_measure amount;
     struct sonde_measure objects; /* memory: the number of objects; type NULL = not counted */
     const char *alias;            /* a sample type of other senders for it; NULL = none */
-    /* Pyroscope's type of profile: name, amount's type and unit, and type and unit of the period,
-     * and all five joined by ':'. */
-    const char *pyroscope_id, *pyroscope_name;
+    /* Pyroscope's name of the profile. Its id is five texts joined by ':': the name, type and unit
+     * of the amount, and type and unit of the period. */
+    const char *pyroscope_name, *pyroscope_id;
     struct sonde_value_type period;
     /* On the page: the name of its graph, what a capture of it shows, what a legend's amount is of
      * (NULL = amount.words), and the unit of a curve: per_rate amounts a second, or of a state. */

@@ -10,6 +10,7 @@
 #include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
+#include "service/rpc/info/services.h"
 
 #define SONDE(service, method, name, kind, scope, effect, reach, request) \
     {"/sonde.v1." service "/" #method,                                    \
@@ -25,9 +26,7 @@
     SONDE("History", method, name, kind, scope, effect, reach, request)
 #define CONTROLLER(method, name, request, response)
 
-/* The collector service of OpenTelemetry's profiles. */
-#define OTLP_SERVICE "opentelemetry.proto.collector.profiles.v1development.ProfilesService"
-#define OTLP(name)   opentelemetry__proto__collector__profiles__v1development__##name
+#define OTLP(name) opentelemetry__proto__collector__profiles__v1development__##name
 #define HEALTH(name, kind, start)                                                          \
     {                                                                                      \
         "/grpc.health.v1.Health/" name, RPC_##kind, RPC_SCOPE_NONE, RPC_EFFECT_NONE,       \
@@ -42,8 +41,8 @@
 
 const struct rpc_method rpc_methods[] = {
 #include "proto/sonde/v1/methods.inc"
-    {"/" OTLP_SERVICE "/Export", RPC_UNARY, RPC_SCOPE_CONTROL, RPC_EFFECT_STATE, RPC_REACH_SHARED,
-     &OTLP(export_profiles_service_request__descriptor), rpc_otlp_export},
+    {"/" RPC_OTLP_SERVICE "/Export", RPC_UNARY, RPC_SCOPE_CONTROL, RPC_EFFECT_STATE,
+     RPC_REACH_SHARED, &OTLP(export_profiles_service_request__descriptor), rpc_otlp_export},
     HEALTH("Check", UNARY, rpc_health_check),
     HEALTH("Watch", STREAM, rpc_health_watch),
     REFLECTION("v1"),

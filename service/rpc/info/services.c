@@ -5,12 +5,10 @@
 
 #include <string.h>
 
-#define OTLP_SERVICE "opentelemetry.proto.collector.profiles.v1development.ProfilesService"
-
 const char *rpc_service_name(size_t index) {
     static const char *const names[] = {"sonde.v1.Profiler",
                                         "sonde.v1.History",
-                                        OTLP_SERVICE,
+                                        RPC_OTLP_SERVICE,
                                         "grpc.health.v1.Health",
                                         "grpc.reflection.v1.ServerReflection",
                                         "grpc.reflection.v1alpha.ServerReflection"};
@@ -21,6 +19,6 @@ bool rpc_serves(const struct rpc_server *server, const char *service) {
     if (strcmp(service, "sonde.v1.Profiler") == 0)
         return server->engine != NULL;
     bool needs_history =
-        strcmp(service, "sonde.v1.History") == 0 || strcmp(service, OTLP_SERVICE) == 0;
+        strcmp(service, "sonde.v1.History") == 0 || strcmp(service, RPC_OTLP_SERVICE) == 0;
     return !needs_history || server->history != NULL;
 }

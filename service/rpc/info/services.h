@@ -7,6 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* The collector service of OpenTelemetry's profiles. */
+#define RPC_OTLP_SERVICE "opentelemetry.proto.collector.profiles.v1development.ProfilesService"
+
 struct rpc_server;
 
 /* NULL past the last. */

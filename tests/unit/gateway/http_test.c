@@ -115,3 +115,25 @@ TEST(a_server_that_stops_answers_503_to_requests_that_wait) {
     close(fd);
     close_server();
 }
+
+/* A port of 0 lets the kernel choose, so the IPv4 listener asks for the port that IPv6 got. */
+TEST(an_ipv6_listener_leaves_ipv4_alone_if_it_is_told_to) {
+    static char address[64];
+    static const char *v6[] = {"[::]:0"}, *v4[] = {address};
+    for (int only = 0; only < 2; only++) {
+        struct http_server *first, *second;
+        struct sonde_diag diag = {0};
+        struct http_options options = {
+            .listen = v6, .listen_count = 1, .on_request = on_request, .v6_only = only};
+        if (http_server_create(&options, &first, &diag))
+            check_skip("this machine has no IPv6");
+        snprintf(address, sizeof address, "0.0.0.0:%s",
+                 strrchr(http_server_address(first, 0), ':') + 1);
+        options.listen = v4;
+        sonde_err err = http_server_create(&options, &second, &diag);
+        CHECK_INT(err == SONDE_OK, ==, only);
+        if (!err)
+            http_server_destroy(second);
+        http_server_destroy(first);
+    }
+}
