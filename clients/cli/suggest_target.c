@@ -4,9 +4,14 @@
 #include "api/text/nearest.h"
 #include "api/text/utf8.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define TIMEOUT_MS 2000
 
@@ -49,4 +54,54 @@ void suggest_target(struct client *client, const struct found_services *found,
         snprintf(diag->text + len, sizeof diag->text - len, "; did you mean %.63s?", name);
     if (answer)
         protobuf_c_message_free_unpacked(answer, NULL);
+}
+
+/* ---- Other users' processes ---- */
+
+#define COMM_BYTES 15 /* the kernel keeps that much of a name */
+
+/* Whether the process has that name and belongs to somebody else. */
+static bool is_of_other(const char *pid, const char *name, uid_t *owner) {
+    char path[64], comm[COMM_BYTES + 2] = "";
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_read = fd >= 0 && fstat(fd, &status) == 0 && read(fd, comm, sizeof comm - 1) > 0;
+    if (fd >= 0)
+        close(fd);
+    if (!is_read || status.st_uid == geteuid())
+        return false;
+    comm[strcspn(comm, "\n")] = 0;
+    *owner = status.st_uid;
+    return !name[0] || strncmp(comm, name, COMM_BYTES) == 0;
+}
+
+/* The pid of one that is meant; 0 = none. */
+static long find_of_other(const Sonde__V1__TargetSelector *selector, uid_t *owner) {
+    char pid[16];
+    long found = 0;
+    if (selector->pid) {
+        snprintf(pid, sizeof pid, "%d", selector->pid);
+        return is_of_other(pid, selector->name, owner) ? selector->pid : 0;
+    }
+    DIR *processes = selector->name[0] ? opendir("/proc") : NULL;
+    for (struct dirent *entry; processes && !found && (entry = readdir(processes));)
+        if (entry->d_name[0] > '0' && entry->d_name[0] <= '9' &&
+            is_of_other(entry->d_name, selector->name, owner))
+            found = strtol(entry->d_name, NULL, 10);
+    if (processes)
+        closedir(processes);
+    return found;
+}
+
+sonde_err explain_owner(const Sonde__V1__TargetSelector *selector, sonde_err err,
+                        struct sonde_diag *diag) {
+    uid_t owner;
+    long pid = selector && geteuid() != 0 ? find_of_other(selector, &owner) : 0;
+    if (!pid)
+        return err;
+    const struct passwd *user = getpwuid(owner);
+    return sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                      "process %ld belongs to %.63s: only that user and root may sample it", pid,
+                      user ? user->pw_name : "another user");
 }

@@ -236,6 +236,8 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->max_samples = capture->spec.max_samples;
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
+    report->metadata.pid = info->pid;
+    memcpy(report->metadata.target_name, info->name, sizeof report->metadata.target_name);
     memcpy(report->metadata.clock, info->clock, sizeof report->metadata.clock);
     join_notes(capture, report);
 }
