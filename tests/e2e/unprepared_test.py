@@ -152,6 +152,19 @@ def test_ctrl_c_keeps_what_was_collected():
     users.stop(process)
 
 
+def test_the_process_that_was_sampled_is_named_and_one_that_is_stopped_is_said_to_be():
+    process = busy(0)
+    try:
+        check.contains(sonde(0, "record", NAME, "-d", "0.2", "-o", "named.svg")[1], f"named.svg: {NAME} (pid {process.pid}), ")
+        process.send_signal(signal.SIGSTOP)
+        check.until(lambda: "State:\tT" in open(f"/proc/{process.pid}/status", encoding="utf-8").read(), what="the process to stop")
+        check.contains(sonde(0, "record", NAME, "-d", "0.2", "-o", "stopped.svg")[1], "note: the process is stopped, by a signal or a debugger")
+        process.send_signal(signal.SIGCONT)
+        assert "is stopped" not in sonde(0, "record", NAME, "-d", "0.2", "-o", "running.svg")[1]
+    finally:
+        users.stop(process)
+
+
 def test_a_command_is_recorded_with_its_children_from_the_first_instruction():
     for uid in (0, users.NOBODY):
         need_perf(uid)
