@@ -84,7 +84,8 @@ static void put_comparison(const struct sonde_profile *profile, size_t type_inde
         sonde_buf_puts(out, "# the profiles differ in length; --normalize compares shares\n");
 }
 
-/* The first mapping's file, as pprof has it, but of several processes it would be an arbitrary one. */
+/* The first mapping's file, as pprof has it, but of several processes it would be an arbitrary
+ * one. */
 static void put_file(const struct sonde_profile *profile, struct sonde_buf *out) {
     const struct sonde_mapping *mapping = sonde_profile_mapping(profile, 1);
     const char *file = mapping ? sonde_profile_text(profile, mapping->filename) : "";
