@@ -378,6 +378,8 @@ static sonde_err explain_target(struct service *service, sonde_err err,
         err = explain_owner(selector, err, diag);
     if (err == SONDE_TARGET_NOT_FOUND)
         suggest_target(service->client, &service->found, selector, diag);
+    if (err == SONDE_TARGET_AMBIGUOUS)
+        list_candidates(service->client, selector);
     return name_address(service, err, diag);
 }
 

@@ -3,9 +3,11 @@
 
 #include "api/text/nearest.h"
 #include "api/text/utf8.h"
+#include "clients/cli/cli.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,22 +40,80 @@ static const char *nearest(const Sonde__V1__ListTargetsResponse *list,
     return name;
 }
 
-void suggest_target(struct client *client, const struct found_services *found,
-                    const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag) {
+/* NULL if the service does not answer. */
+static Sonde__V1__ListTargetsResponse *list_all(struct client *client) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     ProtobufCMessage *answer = NULL;
     request.include_unattached = true;
+    bool is_listed = client && client_unary(client, &client_list_targets, &request.base, TIMEOUT_MS,
+                                            &answer, NULL) == SONDE_OK;
+    return is_listed ? (Sonde__V1__ListTargetsResponse *)answer : NULL;
+}
+
+void suggest_target(struct client *client, const struct found_services *found,
+                    const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag) {
     if (!diag || !selector || !selector->name[0])
         return;
-    if (client && client_unary(client, &client_list_targets, &request.base, TIMEOUT_MS, &answer,
-                               NULL) != SONDE_OK)
-        answer = NULL;
-    const char *name = nearest((const void *)answer, found, selector->name);
+    Sonde__V1__ListTargetsResponse *answer = list_all(client);
+    const char *name = nearest(answer, found, selector->name);
     size_t len = strlen(diag->text);
     if (name && strcmp(name, selector->name) != 0)
         snprintf(diag->text + len, sizeof diag->text - len, "; did you mean %.63s?", name);
     if (answer)
-        protobuf_c_message_free_unpacked(answer, NULL);
+        protobuf_c_message_free_unpacked(&answer->base, NULL);
+}
+
+/* ---- Several of a name ---- */
+
+#define MOST_LISTED 20
+
+static int by_cpu(const void *a, const void *b) {
+    const Sonde__V1__Target *x = *(Sonde__V1__Target *const *)a;
+    const Sonde__V1__Target *y = *(Sonde__V1__Target *const *)b;
+    return (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
+}
+
+static void print_candidate(const Sonde__V1__Target *target) {
+    char up[24];
+    cli_age(up, target->start_unix_ns);
+    fprintf(stderr, "%8" PRId32 " %8s %8.1f s  %-8s ", target->pid, up,
+            (double)target->cpu_ns / 1e9, target->unattached ? "-" : "yes");
+    cli_put_name(stderr, target->user);
+    fputc('\n', stderr);
+}
+
+/* Moves the targets of that name to the front, of one user or (uid NULL) of all, and returns how
+ * many they are. */
+static size_t keep(Sonde__V1__ListTargetsResponse *list, const char *name, const uid_t *uid) {
+    size_t kept = 0;
+    for (size_t i = 0; i < list->n_targets; i++) {
+        Sonde__V1__Target *target = list->targets[i];
+        if (strcmp(target->name, name) != 0 || (uid && target->uid != *uid))
+            continue;
+        list->targets[i] = list->targets[kept];
+        list->targets[kept++] = target;
+    }
+    return kept;
+}
+
+/* If some are the user's own, only these are meant. */
+void list_candidates(struct client *client, const Sonde__V1__TargetSelector *selector) {
+    const uid_t self = geteuid();
+    Sonde__V1__ListTargetsResponse *list = selector && selector->name[0] ? list_all(client) : NULL;
+    if (!list)
+        return;
+    size_t kept = keep(list, selector->name, &self);
+    if (kept == 0)
+        kept = keep(list, selector->name, NULL);
+    if (kept > 1) {
+        qsort(list->targets, kept, sizeof *list->targets, by_cpu);
+        fprintf(stderr, "%8s %8s %10s  %-8s %s\n", "PID", "UP", "CPU TIME", "GUEST", "USER");
+        for (size_t i = 0; i < kept && i < MOST_LISTED; i++)
+            print_candidate(list->targets[i]);
+    }
+    if (kept > MOST_LISTED)
+        fprintf(stderr, "%8s %zu more\n", "and", kept - MOST_LISTED);
+    protobuf_c_message_free_unpacked(&list->base, NULL);
 }
 
 /* ---- Other users' processes ---- */
