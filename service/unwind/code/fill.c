@@ -55,18 +55,28 @@ static uint32_t count_frames(const uint8_t *code, uint32_t size) {
 
 /* --- Code without a symbol --------------------------------------------------------------------*/
 
-/* Finds trampolines by their syscall; mov has one of two forms. */
-static void add_trampolines(struct functions *functions, const uint8_t *code, uint32_t start,
-                            uint32_t end, struct unwind_rows *rows) {
-    static const uint32_t moves[] = {7, 5}; /* bytes */
-    for (uint32_t at = 0; at + 2 <= end - start; at++)
-        for (uint32_t i = 0; i < 2 && code[at] == 0x0f && code[at + 1] == 0x05; i++) {
-            if (at < moves[i] || !functions_is_trampoline(functions, start + at - moves[i]))
-                continue;
-            unwind_rows_add(rows, start + at - moves[i], &trampoline);
-            unwind_rows_add(rows, start + at + 2, &no_pointer);
-            break;
+/* The first trampoline in [start, end), found by its syscall; end if there is none. *size: its
+ * bytes; mov has one of two forms. code: that at start. */
+static uint32_t find_trampoline(const struct functions *functions, const uint8_t *code,
+                                uint32_t start, uint32_t end, uint32_t *size) {
+    static const uint32_t sizes[] = {9, 7};
+    for (uint32_t at = 2; at <= end - start; at++)
+        for (uint32_t i = 0; i < 2 && code[at - 2] == 0x0f && code[at - 1] == 0x05; i++) {
+            *size = sizes[i];
+            if (at >= *size && functions_is_trampoline(functions, start + at - *size))
+                return start + at - *size;
         }
+    return end;
+}
+
+static void add_trampolines(const struct functions *functions, const uint8_t *code, uint32_t start,
+                            uint32_t end, struct unwind_rows *rows) {
+    uint32_t size, at = start, next;
+    while ((next = find_trampoline(functions, code + (at - start), at, end, &size)) < end) {
+        at = next + size;
+        unwind_rows_add(rows, next, &trampoline);
+        unwind_rows_add(rows, at, &no_pointer);
+    }
 }
 
 static void add_nameless(struct functions *functions, uint32_t start, uint32_t end,
@@ -158,9 +168,17 @@ static bool is_padding(uint32_t from, uint32_t to) {
  * because that is where the handler's return address is looked up. */
 static uint32_t end_of(struct functions *functions, const struct function *item, uint32_t next,
                        uint32_t to) {
-    uint32_t end = item->end;
-    if (end <= item->start)
+    uint32_t end = item->end, size;
+    if (end <= item->start) {
         end = next == UINT32_MAX ? item->start + LAST_BYTES : next;
+        end = end < to ? end : to;
+        uint32_t bytes = end - item->start;
+        uint8_t *code =
+            bytes <= ANALYSIS_MAX_BYTES ? read_code(functions, item->start, bytes) : NULL;
+        if (code && !functions_is_trampoline(functions, item->start)) /* musl's has no symbol */
+            end = find_trampoline(functions, code, item->start, end, &size);
+        free(code);
+    }
     end = end < next ? end : next;
     end = end < to ? end : to;
     return end - (end > item->start + 1 && functions_begin_with_trampoline(functions, end, to));

@@ -114,6 +114,21 @@ TEST(trampolines_of_signals_are_known_by_their_instructions) {
     }
 }
 
+/* As in musl: behind a function whose size is not known. */
+TEST(a_trampoline_without_a_symbol_is_not_part_of_the_function_before) {
+    struct sonde_buf table = {0};
+    write_source("asm.c", "__asm__(\".text\\n.globl before, behind\\nbefore: ret\\nnop\\n\"\n"
+                          "\"local: mov $15, %rax\\nsyscall\\nbehind: push %rax\\nret\\n\");\n"
+                          "int main(void) { return 0; }\n");
+    run("gcc -O2 asm.c -o sizes && strip -N local -o nameless sizes");
+    build("nameless", &table);
+    uint64_t local = address_of("sizes", "local");
+    check_cfa(&table, local, UNWIND_CFA_SIGNAL, 0);
+    CHECK_INT(rule_at(&table, local - 1)->cfa, ==, UNWIND_CFA_NONE);
+    check_cfa(&table, address_of("sizes", "behind") + 1, UNWIND_CFA_RSP, 16);
+    sonde_buf_finish(&table);
+}
+
 /* Without symbols nobody knows where functions begin. */
 TEST(nameless_code_without_frame_pointers_says_so) {
     struct sonde_buf table = {0};
