@@ -23,6 +23,7 @@ struct capture_slot {
     struct recorded *recorded;
     struct engine_capture *capture; /* NULL = none runs */
     uint64_t retry_ms;              /* when to start the next one; UINT64_MAX = never */
+    uint32_t pause_ms;              /* before the last try since a window was delivered; 0 = none */
     struct record_choice choice;    /* of the capture that runs, or ran last */
 };
 
@@ -79,6 +80,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
     struct capture_slot *slot = context;
     struct recorded *recorded = slot->recorded;
     struct recorder *recorder = recorded->recorder;
+    slot->pause_ms = 0;
     const struct record record = {
         .event = slot == &recorded->slots[CPU] ? SONDE_ON_CPU : SONDE_OFF_CPU,
         .target = &recorded->target,
@@ -107,13 +109,23 @@ static bool may_retry(const struct capture_slot *slot, sonde_err err) {
            !(is_off_cpu && err != SONDE_OK);
 }
 
+/* When the next try is due. */
+static uint64_t next_try_ms(struct capture_slot *slot, sonde_err err) {
+    if (!may_retry(slot, err))
+        return UINT64_MAX;
+    slot->pause_ms = slot->pause_ms == 0                      ? RECORD_RETRY_MS
+                     : slot->pause_ms < RECORD_MAX_TRY_MS / 2 ? slot->pause_ms * 2
+                                                              : RECORD_MAX_TRY_MS;
+    return slot->recorded->recorder->now_ms + slot->pause_ms;
+}
+
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
     struct capture_slot *slot = context;
     struct recorder *recorder = slot->recorded->recorder;
     lock_take(&recorder->lock);
     struct engine_capture *ended = slot->capture;
     slot->capture = NULL;
-    slot->retry_ms = may_retry(slot, err) ? recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    slot->retry_ms = next_try_ms(slot, err);
     if (!err && !is_same(slot->choice, slot->recorded->choice))
         slot->retry_ms = 0; /* it was ended for another choice */
     end_request(slot->recorded);
@@ -150,8 +162,7 @@ static void start_capture(struct capture_slot *slot) {
     if (!err)
         return;
     slot->capture = NULL;
-    slot->retry_ms =
-        may_retry(slot, err) ? recorded->recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    slot->retry_ms = next_try_ms(slot, err);
     end_request(recorded);
 }
 
