@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames of the kernel and of the process, notes, and the process itself. */
-#define MAX_FRAMES (2 * RING_MAX_DEPTH + 3)
+/* Whatever measured it, a stack fits: HOST_MAX_DEPTH frames of the process, HOST_MAX_KERNEL of the
+ * kernel, notes, and the process itself. */
+#define MAX_FRAMES SONDE_PROFILE_MAX_DEPTH
 #define MAX_LABELS 6
 
 /* String ids of the label keys. */
@@ -238,6 +239,7 @@ sonde_err report_build(const struct report_input *input, struct symbol_store *sy
                        struct sonde_profile **profile, struct sonde_diag *diag) {
     struct building building = {.input = input, .profile = report_empty(input->metadata.event)};
     report_frames_init(&building.frames);
+    building.frames.executable = input->executable;
     sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;
     report_frames_finish(&building.frames);
     for (uint32_t i = 0; i < input->part_count; i++)
