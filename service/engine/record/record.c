@@ -76,6 +76,13 @@ static bool may_retry(const struct capture_slot *slot, sonde_err err) {
            !(is_off_cpu && err != SONDE_OK);
 }
 
+/* With the lock held. */
+static void note_refusal(struct recorded *recorded, sonde_err err, const struct sonde_diag *diag) {
+    char *text = recorded->recorder->refusal;
+    if (recorded->machine)
+        snprintf(text, RECORD_REFUSAL, "%s", err ? sonde_diag_text(diag, err) : "");
+}
+
 /* When the next try is due. */
 static uint64_t next_try_ms(struct capture_slot *slot, sonde_err err) {
     if (!may_retry(slot, err))
@@ -84,13 +91,6 @@ static uint64_t next_try_ms(struct capture_slot *slot, sonde_err err) {
                      : slot->pause_ms < RECORD_MAX_TRY_MS / 2 ? slot->pause_ms * 2
                                                               : RECORD_MAX_TRY_MS;
     return slot->recorded->recorder->now_ms + slot->pause_ms;
-}
-
-/* With the lock held. */
-static void note_refusal(struct recorded *recorded, sonde_err err, const struct sonde_diag *diag) {
-    char *text = recorded->recorder->refusal;
-    if (recorded->machine)
-        snprintf(text, RECORD_REFUSAL, "%s", err ? sonde_diag_text(diag, err) : "");
 }
 
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
