@@ -43,6 +43,7 @@ enum unwind_cfa {
     UNWIND_CFA_DEREF,    /* *(register cfa_register + cfa_offset) + cfa_add: realigned stacks */
     UNWIND_CFA_PLT,      /* rsp + 8 + ((rip & 15) >= cfa_add ? 8 : 0) */
     UNWIND_CFA_SIGNAL,   /* signal frame: all registers from the ucontext at rsp + cfa_offset */
+    UNWIND_CFA_RETURN,   /* rsp + cfa_offset; the return address is in register cfa_register */
     UNWIND_CFA_COUNT
 };
 
@@ -69,8 +70,8 @@ enum unwind_saved {
     UNWIND_SAVED_COUNT
 };
 
-/* The return address is always at CFA - 8 and the caller's rsp is the CFA (except in a signal
- * frame). */
+/* The return address is at CFA - 8 and the caller's rsp is the CFA, except in a signal frame and
+ * for UNWIND_CFA_RETURN. */
 struct unwind_rule {
     uint8_t cfa;          /* enum unwind_cfa */
     uint8_t cfa_register; /* DWARF number of x86-64, 0..15 */
