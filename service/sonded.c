@@ -40,7 +40,8 @@ struct settings {
         *tls_client_ca;
     struct sonde_option_list grpc, tls_names;
     struct sonde_option_list debuginfod, metric_functions;
-    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
+    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history,
+        history_guests;
     bool private, no_collect;
     struct sonde_option_list controllers;
     const char *register_name, *register_token_file, *register_ca, *register_cert, *register_key;
@@ -110,7 +111,9 @@ static const struct sonde_option table[] = {
     OPTION("private", 0, NULL, NULL, FLAG, private, 0, 0,
            "save captures apart from other services, and delete them at exit"),
     OPTION("history", 0, NULL, "SONDE_HISTORY", FLAG, history, 0, 0,
-           "record every target continuously, and the CPU time of all processes"),
+           "record the CPU time of all processes continuously, with stacks"),
+    OPTION("history-guests", 0, NULL, "SONDE_HISTORY_GUESTS", FLAG, history_guests, 0, 0,
+           "with stacks only of processes that have the guest"),
     OPTION("history-hz", 0, "N", "SONDE_HISTORY_HZ", NUMBER, history_hz, 1, 1000,
            "samples per second of CPU time to record (default 19)"),
     OPTION("history-keep", 0, "TIME", "SONDE_HISTORY_KEEP", TEXT, history_keep, 0, 0,
@@ -211,6 +214,7 @@ static struct local_history *open_history(const struct settings *settings, struc
         .data_dir = settings->data_dir,
         .frequency_hz = settings->history_hz,
         .off_cpu_ms = settings->history_off_cpu_ms,
+        .guests_only = settings->history_guests,
         .keep_s = settings->history_keep_s,
         .max_mib = settings->history_mib,
         .functions = recorders->functions,

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define COLUMN_LIMIT 1e4 /* with two decimals, a sign and a unit the text is ten characters long */
+
 struct scale {
     double factor; /* to the next smaller unit */
     const char *word, *short_word;
@@ -139,13 +141,24 @@ static struct draw_unit unit_for(int64_t value, const char *unit) {
                  : (struct draw_unit){1, ""};
 }
 
-struct draw_unit draw_column_unit(int64_t smallest, int64_t largest, const char *unit) {
+/* The unit that pprof chooses: small values keep two digits, unless they are below a hundredth of
+ * the largest. */
+static struct draw_unit finest_unit(int64_t smallest, int64_t largest, const char *unit) {
     struct draw_unit low = unit_for(smallest ? smallest : largest, unit);
     struct draw_unit high = unit_for(largest, unit);
     double hundredfold = (double)smallest * 100;
     if (low.divisor == high.divisor || hundredfold >= (double)largest)
         return low;
     return unit_for((int64_t)hundredfold, unit);
+}
+
+struct draw_unit draw_column_unit(int64_t smallest, int64_t largest, const char *unit) {
+    struct draw_unit chosen = finest_unit(smallest, largest, unit);
+    double within = chosen.divisor;
+    while (chosen.word[0] && (double)largest / chosen.divisor >= COLUMN_LIMIT &&
+           within * 10 <= (double)largest)
+        chosen = unit_for((int64_t)(within *= 10), unit);
+    return chosen;
 }
 
 void draw_in_unit(struct sonde_buf *out, int64_t value, const struct draw_unit *unit) {

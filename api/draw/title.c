@@ -52,21 +52,32 @@ static void put_name(struct sonde_buf *out, const struct sonde_profile *profile,
         sonde_buf_printf(out, "all processes named %.*s", rest_len, rest);
 }
 
-void draw_put_target(struct sonde_buf *out, const struct sonde_profile *profile) {
+/* Empty if no comment has it. */
+static struct sonde_slice find_target(const struct sonde_profile *profile) {
     static const char *const keys[] = {"target: ", "service: "};
-    for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
-        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+    struct sonde_slice name = {NULL, 0};
+    for (size_t i = 0; i < sonde_profile_comment_count(profile) && !name.len; i++)
+        for (size_t k = 0; k < sizeof keys / sizeof *keys && !name.len; k++) {
             const char *comment = sonde_profile_comment(profile, i);
             size_t len = strlen(keys[k]);
-            struct sonde_slice name = {NULL, 0};
             if (strncmp(comment, keys[k], len) == 0)
                 name = target_of(comment + len);
-            if (name.len) {
-                put_name(out, profile, name);
-                return;
-            }
         }
-    sonde_buf_puts(out, draw_program(profile));
+    return name;
+}
+
+bool draw_is_of_several(const struct sonde_profile *profile) {
+    struct sonde_slice name = find_target(profile);
+    bool is_history = name.len == 3 && memcmp(name.data, "all", 3) == 0;
+    return is_history || (name.len >= 4 && memcmp(name.data, "@all", 4) == 0);
+}
+
+void draw_put_target(struct sonde_buf *out, const struct sonde_profile *profile) {
+    struct sonde_slice name = find_target(profile);
+    if (name.len)
+        put_name(out, profile, name);
+    else
+        sonde_buf_puts(out, draw_program(profile));
 }
 
 /* ---- What was measured ---- */
@@ -139,7 +150,8 @@ void draw_put_title(struct sonde_buf *out, const struct sonde_profile *profile,
 
 /* ---- Differences ---- */
 
-void draw_put_side(struct sonde_buf *out, const struct sonde_draw_side *side, const char *unit) {
+void draw_put_side(struct sonde_buf *out, const struct sonde_draw_side *side, const char *unit,
+                   draw_value_writer *put_value) {
     sonde_buf_puts(out, side->name);
     if (side->time_unix_ns > 0)
         sonde_buf_puts(out, ", ");
@@ -149,21 +161,26 @@ void draw_put_side(struct sonde_buf *out, const struct sonde_draw_side *side, co
         draw_put_duration(out, side->duration_ns);
     }
     sonde_buf_puts(out, ", total ");
-    draw_value(out, side->total, unit);
+    put_value(out, side->total, unit);
+}
+
+static void put_change(struct sonde_buf *out, int64_t change, const char *unit,
+                       draw_value_writer *put_value) {
+    if (change > 0)
+        sonde_buf_putc(out, '+');
+    put_value(out, change, unit);
 }
 
 void draw_put_change(struct sonde_buf *out, int64_t change, const char *unit) {
-    if (change > 0)
-        sonde_buf_putc(out, '+');
-    draw_value(out, change, unit);
+    put_change(out, change, unit, draw_value);
 }
 
 void draw_put_total_change(struct sonde_buf *out, const struct sonde_draw_comparison *comparison,
-                           const char *unit) {
+                           const char *unit, draw_value_writer *put_value) {
     int64_t before = comparison->base.total, after = comparison->now.total, change;
     if (__builtin_sub_overflow(after, before, &change))
         change = after > before ? INT64_MAX : INT64_MIN;
-    draw_put_change(out, change, unit);
+    put_change(out, change, unit, put_value);
     if (before > 0 && change)
         sonde_buf_printf(out, " (%+.1f %% of the base)", draw_percent(change, before));
 }

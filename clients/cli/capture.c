@@ -81,6 +81,8 @@ static void read_result_start(struct capture *capture, const Sonde__V1__ResultSt
     result->target_gone = start->target_gone;
     result->frequency_hz = start->frequency_hz;
     result->capture_id = start->capture_id;
+    snprintf(result->target, sizeof result->target, "%s", start->target);
+    result->pid = start->pid;
     snprintf(result->keep_error, sizeof result->keep_error, "%s", start->keep_error);
     result->complete = true;
     snprintf(result->budget_note, sizeof result->budget_note, "%s",
@@ -261,10 +263,20 @@ static void print_saved(const struct capture_result *result) {
         fprintf(stderr, "not saved: %s\n", result->keep_error);
 }
 
+/* Which process a name has chosen. */
+static void print_process(const struct capture_result *result) {
+    if (!result->pid)
+        return;
+    cli_put_name(stderr, result->target);
+    fprintf(stderr, " (pid %" PRId32 "), ", result->pid);
+}
+
 void capture_print_summary(const char *path, const struct capture_result *result) {
     char samples[32], dropped[32];
     bool is_best = !result->clock[0] || sonde_clock_is_best(result->clock);
-    fprintf(stderr, "%s: %s samples in %.1f s, %s dropped%s%s%s\n", path,
+    fprintf(stderr, "%s: ", path);
+    print_process(result);
+    fprintf(stderr, "%s samples in %.1f s, %s dropped%s%s%s\n",
             group_digits(result->samples, samples), result->duration_ms / 1000.0,
             group_digits(result->dropped, dropped), is_best ? "" : ", clock ",
             is_best ? "" : result->clock, result->target_gone ? "; the target exited early" : "");

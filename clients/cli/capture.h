@@ -66,6 +66,8 @@ struct capture_result {
     double frequency_hz; /* average */
     bool target_gone, complete;
     char keep_error[200];
+    char target[64]; /* what was sampled */
+    int32_t pid;     /* 0 = several processes, or not known */
     char clock[32], clock_note[256], budget_note[192];
     struct capture_completeness completeness; /* answers of the history */
 };
@@ -94,7 +96,8 @@ SONDE_MUST_USE sonde_err capture_read_source(const char *text, Sonde__V1__Source
 /* Reads the number of a saved capture. False if word is not a positive number. */
 bool capture_read_number(const char *word, uint64_t *id);
 
-/* Prints a line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
+/* Prints a line on stderr: "flame.svg: redis-server (pid 4711), 1,980 samples in 10.0 s, 0
+ * dropped". */
 void capture_print_summary(const char *path, const struct capture_result *result);
 /* Prints a line on stderr: "complete: 360 of 360 windows, 0 samples dropped". */
 void capture_print_completeness(const struct capture_completeness *completeness);

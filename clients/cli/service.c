@@ -367,6 +367,22 @@ static void wait_for_end(struct service *service, struct running_call *running) 
     }
 }
 
+static bool is_on_this_machine(const struct service *service) {
+    return service->is_found || service->private || socket_path(service->address);
+}
+
+static sonde_err explain_target(struct service *service, sonde_err err,
+                                const ProtobufCMessage *request, struct sonde_diag *diag) {
+    const Sonde__V1__TargetSelector *selector = choose_selector(request);
+    if (err == SONDE_TARGET_NOT_FOUND && is_on_this_machine(service))
+        err = explain_owner(selector, err, diag);
+    if (err == SONDE_TARGET_NOT_FOUND)
+        suggest_target(service->client, &service->found, selector, diag);
+    if (err == SONDE_TARGET_AMBIGUOUS)
+        list_candidates(service->client, selector);
+    return name_address(service, err, diag);
+}
+
 static sonde_err perform(struct service *service, const struct client_method *method,
                          const ProtobufCMessage *request, uint32_t deadline_ms,
                          struct running_call *running, struct sonde_diag *diag) {
@@ -397,9 +413,7 @@ static sonde_err perform(struct service *service, const struct client_method *me
         return SONDE_OK;
     if (running->err && diag)
         *diag = running->diag;
-    if (running->err == SONDE_TARGET_NOT_FOUND)
-        suggest_target(service->client, &service->found, choose_selector(request), diag);
-    return suggest_sudo(service, name_address(service, running->err, diag), diag);
+    return suggest_sudo(service, explain_target(service, running->err, request, diag), diag);
 }
 
 sonde_err service_stream(struct service *service, const struct client_method *method,

@@ -3,10 +3,17 @@
 
 #include "api/text/nearest.h"
 #include "api/text/utf8.h"
+#include "clients/cli/cli.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define TIMEOUT_MS 2000
 
@@ -33,20 +40,128 @@ static const char *nearest(const Sonde__V1__ListTargetsResponse *list,
     return name;
 }
 
-void suggest_target(struct client *client, const struct found_services *found,
-                    const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag) {
+/* NULL if the service does not answer. */
+static Sonde__V1__ListTargetsResponse *list_all(struct client *client) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     ProtobufCMessage *answer = NULL;
     request.include_unattached = true;
+    bool is_listed = client && client_unary(client, &client_list_targets, &request.base, TIMEOUT_MS,
+                                            &answer, NULL) == SONDE_OK;
+    return is_listed ? (Sonde__V1__ListTargetsResponse *)answer : NULL;
+}
+
+void suggest_target(struct client *client, const struct found_services *found,
+                    const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag) {
     if (!diag || !selector || !selector->name[0])
         return;
-    if (client && client_unary(client, &client_list_targets, &request.base, TIMEOUT_MS, &answer,
-                               NULL) != SONDE_OK)
-        answer = NULL;
-    const char *name = nearest((const void *)answer, found, selector->name);
+    Sonde__V1__ListTargetsResponse *answer = list_all(client);
+    const char *name = nearest(answer, found, selector->name);
     size_t len = strlen(diag->text);
     if (name && strcmp(name, selector->name) != 0)
         snprintf(diag->text + len, sizeof diag->text - len, "; did you mean %.63s?", name);
     if (answer)
-        protobuf_c_message_free_unpacked(answer, NULL);
+        protobuf_c_message_free_unpacked(&answer->base, NULL);
+}
+
+/* ---- Several of a name ---- */
+
+#define MOST_LISTED 20
+
+static int by_cpu(const void *a, const void *b) {
+    const Sonde__V1__Target *x = *(Sonde__V1__Target *const *)a;
+    const Sonde__V1__Target *y = *(Sonde__V1__Target *const *)b;
+    return (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
+}
+
+static void print_candidate(const Sonde__V1__Target *target) {
+    char up[24];
+    cli_age(up, target->start_unix_ns);
+    fprintf(stderr, "%8" PRId32 " %8s %8.1f s  %-8s ", target->pid, up,
+            (double)target->cpu_ns / 1e9, target->unattached ? "-" : "yes");
+    cli_put_name(stderr, target->user);
+    fputc('\n', stderr);
+}
+
+/* Moves the targets of that name to the front, of one user or (uid NULL) of all, and returns how
+ * many they are. */
+static size_t keep(Sonde__V1__ListTargetsResponse *list, const char *name, const uid_t *uid) {
+    size_t kept = 0;
+    for (size_t i = 0; i < list->n_targets; i++) {
+        Sonde__V1__Target *target = list->targets[i];
+        if (strcmp(target->name, name) != 0 || (uid && target->uid != *uid))
+            continue;
+        list->targets[i] = list->targets[kept];
+        list->targets[kept++] = target;
+    }
+    return kept;
+}
+
+/* If some are the user's own, only these are meant. */
+void list_candidates(struct client *client, const Sonde__V1__TargetSelector *selector) {
+    const uid_t self = geteuid();
+    Sonde__V1__ListTargetsResponse *list = selector && selector->name[0] ? list_all(client) : NULL;
+    if (!list)
+        return;
+    size_t kept = keep(list, selector->name, &self);
+    if (kept == 0)
+        kept = keep(list, selector->name, NULL);
+    if (kept > 1) {
+        qsort(list->targets, kept, sizeof *list->targets, by_cpu);
+        fprintf(stderr, "%8s %8s %10s  %-8s %s\n", "PID", "UP", "CPU TIME", "GUEST", "USER");
+        for (size_t i = 0; i < kept && i < MOST_LISTED; i++)
+            print_candidate(list->targets[i]);
+    }
+    if (kept > MOST_LISTED)
+        fprintf(stderr, "%8s %zu more\n", "and", kept - MOST_LISTED);
+    protobuf_c_message_free_unpacked(&list->base, NULL);
+}
+
+/* ---- Other users' processes ---- */
+
+#define COMM_BYTES 15 /* the kernel keeps that much of a name */
+
+/* Whether the process has that name and belongs to somebody else. */
+static bool is_of_other(const char *pid, const char *name, uid_t *owner) {
+    char path[64], comm[COMM_BYTES + 2] = "";
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool is_read = fd >= 0 && fstat(fd, &status) == 0 && read(fd, comm, sizeof comm - 1) > 0;
+    if (fd >= 0)
+        close(fd);
+    if (!is_read || status.st_uid == geteuid())
+        return false;
+    comm[strcspn(comm, "\n")] = 0;
+    *owner = status.st_uid;
+    return !name[0] || strncmp(comm, name, COMM_BYTES) == 0;
+}
+
+/* The pid of one that is meant; 0 = none. */
+static long find_of_other(const Sonde__V1__TargetSelector *selector, uid_t *owner) {
+    char pid[16];
+    long found = 0;
+    if (selector->pid) {
+        snprintf(pid, sizeof pid, "%d", selector->pid);
+        return is_of_other(pid, selector->name, owner) ? selector->pid : 0;
+    }
+    DIR *processes = selector->name[0] ? opendir("/proc") : NULL;
+    for (struct dirent *entry; processes && !found && (entry = readdir(processes));)
+        if (entry->d_name[0] > '0' && entry->d_name[0] <= '9' &&
+            is_of_other(entry->d_name, selector->name, owner))
+            found = strtol(entry->d_name, NULL, 10);
+    if (processes)
+        closedir(processes);
+    return found;
+}
+
+sonde_err explain_owner(const Sonde__V1__TargetSelector *selector, sonde_err err,
+                        struct sonde_diag *diag) {
+    uid_t owner;
+    long pid = selector && geteuid() != 0 ? find_of_other(selector, &owner) : 0;
+    if (!pid)
+        return err;
+    const struct passwd *user = getpwuid(owner);
+    return sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                      "process %ld belongs to %.63s: only that user and root may sample it", pid,
+                      user ? user->pw_name : "another user");
 }

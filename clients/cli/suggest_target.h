@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "Did you mean" for the names of processes. Main thread only. */
+ * What a user may have meant by a target that was not found. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_SUGGEST_TARGET_H
 #define SONDE_CLIENTS_CLI_SUGGEST_TARGET_H
 
@@ -13,5 +13,15 @@
  * service for all processes, unless `client` is NULL. The targets of `found` count, too. */
 void suggest_target(struct client *client, const struct found_services *found,
                     const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag);
+
+/* Prints the processes of the selector's name on stderr, those with most CPU time first, after
+ * SONDE_TARGET_AMBIGUOUS. */
+void list_candidates(struct client *client, const Sonde__V1__TargetSelector *selector);
+
+/* A service tells a user nothing about the processes of others, but /proc does. If the selector
+ * means one of these, on this machine, the error becomes SONDE_PERMISSION_DENIED and names its
+ * owner; otherwise err is returned. */
+sonde_err explain_owner(const Sonde__V1__TargetSelector *selector, sonde_err err,
+                        struct sonde_diag *diag);
 
 #endif

@@ -178,6 +178,8 @@ struct engine_metadata {
     enum sonde_event_id event;
     double frequency_hz;   /* mean rate of the capture so far; max_overhead may have lowered it */
     char budget_note[192]; /* the effect of max_overhead; "" = none */
+    char target_name[64];  /* CPU captures; "" otherwise */
+    pid_t pid;             /* 0 = several processes */
 };
 
 struct engine_capture;

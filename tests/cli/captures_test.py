@@ -63,6 +63,9 @@ def test_a_saved_capture_is_written_in_the_format_of_the_extension():
             check.equal(file.read(len(start)), start)
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed")[0], "capture=1")
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed", "--split-threads")[0], "threads=split")
+    assert "saved as" not in sonde("captures", "1", "-o", "again.svg")[1]
+    check.contains(sonde("captures", "1", "-o", "part.svg", "--from", "2", "--until", "3.5")[1], "seconds 2 to 3.5 of capture 1\n")
+    check.contains(sonde("captures", "1", "-o", "part.svg", "--from", "2")[1], "seconds 2 to the end of capture 1\n")
     check.contains(sonde("captures", "9", status=1)[1], "capture 9 not found")
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed", "--from", "2", "--until", "3.5")[0],
                    "from=2000 until=3500")

@@ -247,6 +247,38 @@ def test_root_sees_other_users_services_but_believes_only_what_is_theirs():
         shutil.rmtree(OTHERS_FOLDER)
 
 
+def test_a_process_of_another_user_is_not_said_to_be_missing():
+    """The service tells a user nothing about others, so it knows no such process; the command line sees it in /proc."""
+    if os.geteuid() != 0:
+        raise check.Skip("only root can run the command line as another user")
+    os.mkdir(OTHERS_FOLDER, 0o755)
+    os.chown(OTHERS_FOLDER, OTHER_USER, OTHER_USER)
+    shutil.copy(SONDE, OTHERS_FOLDER)
+    shutil.copy("/bin/sleep", os.path.join(FOLDER, f"of-root-{os.getpid()}"))
+    name = f"of-root-{os.getpid()}"[:15]
+    process = subprocess.Popen([os.path.join(FOLDER, f"of-root-{os.getpid()}"), "60"])
+    address, service = start("", "--user", str(OTHER_USER), "--targets", "", address=f"{OTHERS_FOLDER}/grpc.sock")
+
+    def ask(target):
+        done = subprocess.run([f"{OTHERS_FOLDER}/sonde", "threads", target, "--service", f"unix:{address}"], user=OTHER_USER, group=OTHER_USER,
+                              capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL, cwd="/")
+        return done.stderr
+
+    belongs = f"process {process.pid} belongs to root: only that user and root may sample it\n"
+    try:
+        check.until(lambda: os.path.exists(address), what="the other user's service")
+        check.until(lambda: name in open(f"/proc/{process.pid}/comm", encoding="ascii").read(), what="the name of root's process")
+        check.contains(ask(str(process.pid)), belongs)
+        check.contains(ask(name), belongs)
+        check.contains(ask("4194304"), "no such process runs here")
+        check.contains(ask("zzzzzz"), "no such process runs here")
+        check.equal(sonde(None, "threads", name, "--service", f"unix:{address}")[2], "sonde threads: no such process runs here\n")
+    finally:
+        check.stop(service)
+        check.stop(process)
+        shutil.rmtree(OTHERS_FOLDER)
+
+
 SERVICES = [start("w", "--targets", "web", "--unattached", "cron"), start("d", "--targets", "db,$(id),-d"), start("n", "--targets", "")]
 WEB, DB, NONE = (address for address, _ in SERVICES)
 try:

@@ -152,6 +152,19 @@ def test_ctrl_c_keeps_what_was_collected():
     users.stop(process)
 
 
+def test_the_process_that_was_sampled_is_named_and_one_that_is_stopped_is_said_to_be():
+    process = busy(0)
+    try:
+        check.contains(sonde(0, "record", NAME, "-d", "0.2", "-o", "named.svg")[1], f"named.svg: {NAME} (pid {process.pid}), ")
+        process.send_signal(signal.SIGSTOP)
+        check.until(lambda: "State:\tT" in open(f"/proc/{process.pid}/status", encoding="utf-8").read(), what="the process to stop")
+        check.contains(sonde(0, "record", NAME, "-d", "0.2", "-o", "stopped.svg")[1], "note: the process is stopped, by a signal or a debugger")
+        process.send_signal(signal.SIGCONT)
+        assert "is stopped" not in sonde(0, "record", NAME, "-d", "0.2", "-o", "running.svg")[1]
+    finally:
+        users.stop(process)
+
+
 def test_a_command_is_recorded_with_its_children_from_the_first_instruction():
     for uid in (0, users.NOBODY):
         need_perf(uid)
@@ -172,6 +185,11 @@ def test_the_machine_and_all_processes_of_a_name_are_one_profile():
     for process in processes:
         assert any(frames[0] == f"{NAME} ({process.pid})" for frames, _ in stacks(out)), out
     check.contains(sonde(0, "live", "--all", "-n", "1", "--window", "200")[0], "SELF")
+    mine = busy(0)
+    rows = [line.split() for line in sonde(0, "record", NAME, "-d", "0.1", "-o", "none.svg", status=2)[1].splitlines()]
+    check.equal(rows[0], ["PID", "UP", "CPU", "TIME", "GUEST", "USER"])
+    check.equal([row[0] for row in rows[1:-1]], [str(processes[0].pid), str(mine.pid)], "the user's own, the busiest first")
+    users.stop(mine)
     for process in processes:
         users.stop(process)
 
@@ -220,6 +238,7 @@ def test_a_socket_that_a_killed_sonded_left_is_not_used_but_a_running_one_is():
     check.contains(start(users.NOBODY, "doctor").communicate(timeout=90)[0], "no sonded is running")
     sonded = start(users.NOBODY, program="sonded")
     check.until(lambda: "is running at" in start(users.NOBODY, "doctor").communicate(timeout=90)[0], what="sonded")
+    assert re.search(r"^note +history +this service keeps no history", start(users.NOBODY, "doctor").communicate(timeout=90)[0], re.M)
     err = sonde(users.NOBODY, "record", str(os.getpid()), "-o", "x.svg", status=4)[1]
     check.contains(err, "another user")
     check.contains(err, "run this command with sudo")

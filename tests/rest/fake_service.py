@@ -168,7 +168,7 @@ class Service:
 
     def send(self, target, rendering, what, duration_ms=0, capture=None, keep_error=""):
         body = fake_bodies.draw(self.m, target, rendering, what)
-        start = self.m.ResultStart(size_bytes=len(body), samples=7, dropped=1, duration_ms=duration_ms,
+        start = self.m.ResultStart(size_bytes=len(body), samples=0 if target.name == "idle" else 7, dropped=1, duration_ms=duration_ms,
                                    keep_error=keep_error, clock="perf-cpu", clock_note="for\r\nall: \xe9")
         if capture:
             start.capture_id = capture.id

@@ -81,7 +81,7 @@ static void put_share(const struct markdown *state, int64_t value) {
 static void put_side(const struct markdown *state, const char *word,
                      const struct sonde_draw_side *side) {
     struct sonde_buf text = {0};
-    draw_put_side(&text, side, state->unit);
+    draw_put_side(&text, side, state->unit, draw_value);
     sonde_buf_puts(state->out, word);
     put_code(state->out, sonde_buf_slice(&text).data, false);
     sonde_buf_putc(state->out, '\n');
@@ -92,7 +92,7 @@ static void put_sides(const struct markdown *state) {
     put_side(state, "- base: ", &state->comparison->base);
     put_side(state, "- new: ", &state->comparison->now);
     sonde_buf_puts(state->out, "- change: ");
-    draw_put_total_change(state->out, state->comparison, state->unit);
+    draw_put_total_change(state->out, state->comparison, state->unit, draw_value);
     sonde_buf_puts(state->out, "\n- percentages below are of the base's total\n");
     if (state->comparison->is_normalised)
         sonde_buf_puts(state->out, "- the new values are scaled to the base's total\n");

@@ -55,7 +55,7 @@ struct wholes {
 static void put_side(struct sonde_buf *out, const char *word, const struct sonde_draw_side *side,
                      const char *unit) {
     sonde_buf_puts(out, word);
-    draw_put_side(out, side, unit);
+    draw_put_side(out, side, unit, draw_short_value);
     sonde_buf_putc(out, '\n');
 }
 
@@ -75,7 +75,7 @@ static void put_comparison(const struct sonde_profile *profile, size_t type_inde
     put_side(out, "Base: ", &comparison->base, type.unit);
     put_side(out, "New: ", &comparison->now, type.unit);
     sonde_buf_puts(out, "Change: ");
-    draw_put_total_change(out, comparison, type.unit);
+    draw_put_total_change(out, comparison, type.unit, draw_short_value);
     sonde_buf_puts(out, "\n# flat% and cum% are shares of the base's total; sum% is the share of "
                         "all changes, grown and shrunk, in the rows so far\n");
     if (comparison->is_normalised)
@@ -84,15 +84,28 @@ static void put_comparison(const struct sonde_profile *profile, size_t type_inde
         sonde_buf_puts(out, "# the profiles differ in length; --normalize compares shares\n");
 }
 
+/* The first mapping's file, as pprof has it, but of several processes it would be an arbitrary
+ * one. */
+static void put_file(const struct sonde_profile *profile, struct sonde_buf *out) {
+    const struct sonde_mapping *mapping = sonde_profile_mapping(profile, 1);
+    const char *file = mapping ? sonde_profile_text(profile, mapping->filename) : "";
+    const char *slash = strrchr(file, '/');
+    struct sonde_buf target = {0};
+    if (draw_is_of_several(profile)) {
+        draw_put_target(&target, profile);
+        file = target.len ? target.data : file;
+        slash = NULL;
+    }
+    if (file[0])
+        sonde_buf_printf(out, "File: %s\n", slash ? slash + 1 : file);
+    sonde_buf_finish(&target);
+}
+
 static void put_header(const struct sonde_profile *profile, size_t type_index, int64_t total,
                        struct sonde_buf *out) {
     const struct sonde_profile_info *info = sonde_profile_info(profile);
     struct sonde_value_type type = sonde_profile_type(profile, type_index);
-    const struct sonde_mapping *mapping = sonde_profile_mapping(profile, 1);
-    const char *file = mapping ? sonde_profile_text(profile, mapping->filename) : "";
-    const char *slash = strrchr(file, '/');
-    if (file[0])
-        sonde_buf_printf(out, "File: %s\n", slash ? slash + 1 : file);
+    put_file(profile, out);
     sonde_buf_printf(out, "Type: %s\n", type.type);
     if (info->time_unix_ns > 0) {
         sonde_buf_puts(out, "Time: ");

@@ -32,11 +32,11 @@ void draw_number(struct sonde_buf *out, double value) {
 static void put_sides(struct draw_page *page, const struct sonde_draw_comparison *comparison) {
     struct sonde_buf *subtitle = &page->subtitle;
     sonde_buf_puts(subtitle, "Base: ");
-    draw_put_side(subtitle, &comparison->base, page->type.unit);
+    draw_put_side(subtitle, &comparison->base, page->type.unit, draw_value);
     sonde_buf_puts(subtitle, "\nNew: ");
-    draw_put_side(subtitle, &comparison->now, page->type.unit);
+    draw_put_side(subtitle, &comparison->now, page->type.unit, draw_value);
     sonde_buf_puts(subtitle, "\nChange: ");
-    draw_put_total_change(subtitle, comparison, page->type.unit);
+    draw_put_total_change(subtitle, comparison, page->type.unit, draw_value);
 }
 
 /* The default subtitle, from the profile. A title of the user's may not say what it is of. */

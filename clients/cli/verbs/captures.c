@@ -85,6 +85,19 @@ static sonde_err list(struct service *service, const struct settings *settings,
 
 /* ---- One capture ---- */
 
+/* Nothing is saved here: the number is that of the capture which was asked for. */
+static void print_fetched(const struct settings *settings, uint64_t id, const char *path,
+                          struct capture_result *result) {
+    bool is_part = settings->from_s > 0 || settings->until_s > 0;
+    result->capture_id = 0;
+    capture_print_summary(path, result);
+    if (is_part && settings->until_s > 0)
+        fprintf(stderr, "seconds %g to %g of capture %" PRIu64 "\n", settings->from_s,
+                settings->until_s, id);
+    else if (is_part)
+        fprintf(stderr, "seconds %g to the end of capture %" PRIu64 "\n", settings->from_s, id);
+}
+
 static sonde_err fetch(struct service *service, const struct settings *settings, uint64_t id,
                        enum sonde_format format, const char *path, struct sonde_diag *diag) {
     Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
@@ -107,7 +120,7 @@ static sonde_err fetch(struct service *service, const struct settings *settings,
         err = output_commit(&output, diag);
     output_finish(&output);
     if (!err && strcmp(path, "-") != 0)
-        capture_print_summary(path, &result);
+        print_fetched(settings, id, path, &result);
     return err;
 }
 

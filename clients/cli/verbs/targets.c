@@ -16,13 +16,13 @@ struct settings {
 
 #define ROW "%8s %8s %9s  %-12s %8s  "
 
-/* How it was sampled last: from where, or the name of a clock that has a bias. */
+/* How the guest sampled it last; the name of the clock if that has a bias. */
 static const char *sampled(const char *clock) {
     if (!clock || !clock[0])
-        return "not yet";
+        return "not sampled";
     if (!sonde_clock_is_best(clock))
         return clock;
-    return sonde_clock_is_outside(clock) ? "from outside" : "from inside";
+    return "sampled";
 }
 
 static void print_target(const Sonde__V1__Target *target) {
@@ -40,7 +40,7 @@ static void print_attached(const Sonde__V1__ListTargetsResponse *response) {
     if (response->n_targets == 0)
         puts("no targets attached; `sonde targets --all` lists all processes");
     else
-        printf(ROW "NAME\n", "PID", "UP", "ATTACHED", "SAMPLED", "CAPTURES");
+        printf(ROW "NAME\n", "PID", "UP", "ATTACHED", "FROM INSIDE", "CAPTURES");
     for (size_t i = 0; i < response->n_targets; i++)
         print_target(response->targets[i]);
 }

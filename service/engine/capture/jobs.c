@@ -10,6 +10,7 @@
 #include "service/engine/capture/clock.h"
 #include "service/engine/code/tables.h"
 #include "service/engine/report/table_problems.h"
+#include "service/host/processes/process_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -199,13 +200,25 @@ static void describe_tables(const struct report_input *report, char *text, size_
     table_problems_describe(&problems, text, size);
 }
 
+/* Why there are no samples, if the process cannot run. A recording does not look. */
+static const char *stopped_note(const struct cpu_capture *capture,
+                                const struct engine_metadata *metadata) {
+    struct process_entry process;
+    pid_t pid = capture->base.target->info.pid;
+    bool is_stopped = metadata->samples == 0 && pid && !capture->spec.is_recording &&
+                      process_read(pid, &process) && process.is_stopped;
+    return is_stopped ? "the process is stopped, by a signal or a debugger: it goes on with "
+                        "SIGCONT"
+                      : "";
+}
+
 /* How the profile was sampled, and what makes it less than it should be. */
 static void join_notes(const struct cpu_capture *capture, struct report_input *report) {
     struct engine_metadata *metadata = &report->metadata;
     char tables[224];
     describe_tables(report, tables, sizeof tables);
-    const char *const notes[] = {capture->source_note, capture->base.target->info.clock_note,
-                                 tables};
+    const char *const notes[] = {stopped_note(capture, metadata), capture->source_note,
+                                 capture->base.target->info.clock_note, tables};
     size_t used = 0;
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
         if (!notes[i][0] || used >= sizeof metadata->clock_note)
@@ -236,6 +249,9 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->max_samples = capture->spec.max_samples;
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
+    memcpy(report->executable, info->executable, sizeof report->executable);
+    report->metadata.pid = info->pid;
+    memcpy(report->metadata.target_name, info->name, sizeof report->metadata.target_name);
     memcpy(report->metadata.clock, info->clock, sizeof report->metadata.clock);
     join_notes(capture, report);
 }

@@ -54,6 +54,16 @@ static bool explain_own_malloc(struct heap *heap, const sonde_guest_v1_HeapAnswe
     return heap->is_stripped || answer->in_program;
 }
 
+/* The allocator has no profiling of its own. */
+static void explain_ready(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
+                          const char *line) {
+    snprintf(heap->state.note, sizeof heap->state.note,
+             "Sonde's sampler is ready (backend=interposed): it wraps the malloc of %s without a "
+             "restart and sees allocations made from then on; only jemalloc's own profiling needs "
+             "a start with %s",
+             answer->allocator, line);
+}
+
 static void explain(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     struct engine_heap_state *state = &heap->state;
     char line[128], ours[224] = "";
@@ -66,6 +76,10 @@ static void explain(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) 
         (!answer->symbol[0] && explain_own_malloc(heap, answer)))
         return;
     line_to_set(heap, answer, line);
+    if (!answer->symbol[0] && answer->interposable) {
+        explain_ready(heap, answer, line);
+        return;
+    }
     explain_ours(answer, ours, sizeof ours);
     snprintf(state->note, sizeof state->note, "%s %s; start it with %s%s", heap->target->info.name,
              answer->symbol[0] ? "was started without prof:true" : "does not use jemalloc", line,

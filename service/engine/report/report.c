@@ -239,6 +239,7 @@ sonde_err report_build(const struct report_input *input, struct symbol_store *sy
                        struct sonde_profile **profile, struct sonde_diag *diag) {
     struct building building = {.input = input, .profile = report_empty(input->metadata.event)};
     report_frames_init(&building.frames);
+    building.frames.executable = input->executable;
     sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;
     report_frames_finish(&building.frames);
     for (uint32_t i = 0; i < input->part_count; i++)

@@ -33,6 +33,7 @@ struct report_input {
     bool no_symbols;
     struct engine_metadata metadata;
     char target_name[64];
+    char executable[64]; /* base name of the only process's file; "" = several processes */
     pid_t pid;
     uint32_t frequency_hz;
     uint64_t max_samples; /* the capture's limit; 0 = none */

@@ -272,6 +272,13 @@ static void add_advice(struct sonde_buf *lines, const char *text) {
     sonde_buf_printf(lines, "%s\n", text);
 }
 
+static void advise_runtime(struct locating *locating, const char *program) {
+    char text[PROGRAM_ADVICE];
+    enum program_kind kind = program_kind_of_runtime(program);
+    program_advice(locating->has_jit_names ? PROGRAM_OTHER : kind, program, NULL, text);
+    add_advice(&locating->frames->advice, text);
+}
+
 /* Code of a runtime that was not started for profilers, and stripped files. The program's first. */
 static void advise(struct locating *locating, bool about_programs) {
     char text[PROGRAM_ADVICE];
@@ -283,8 +290,7 @@ static void advise(struct locating *locating, bool about_programs) {
         if (!module || mapping->is_main != about_programs)
             continue;
         if (mapping->is_main && kind != PROGRAM_OTHER) {
-            program_advice(locating->has_jit_names ? PROGRAM_OTHER : kind, name, NULL, text);
-            add_advice(&locating->frames->advice, text);
+            advise_runtime(locating, name);
         } else if (mapping->lacks_names && symbol_module_advice(module, name, text)) {
             add_advice(&locating->frames->advice, text);
         }
@@ -310,6 +316,9 @@ static sonde_err add_mappings(struct locating *locating) {
     }
     mark_answers(locating);
     describe_shortfalls(locating);
+    if (locating->frames->count > 0 &&
+        locating->queries) /* Java spends no time in the file `java` */
+        advise_runtime(locating, locating->frames->executable);
     advise(locating, true);
     advise(locating, false);
     sort_mappings(locating, by_place);

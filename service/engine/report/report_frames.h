@@ -21,6 +21,7 @@ struct report_frames {
     struct hash_index index;     /* of items */
     struct sonde_buf shortfalls; /* which modules lack line numbers, and why; empty = none does */
     struct sonde_buf advice;     /* what would name functions without names, a line each */
+    const char *executable;      /* of the only process; "" = several */
 };
 
 void report_frames_init(struct report_frames *frames);

@@ -7,6 +7,7 @@
 #include "api/clock_name.h"
 #include "api/profile/timeline.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,6 +64,11 @@ static void add_unmapped(const struct report_input *input, struct sonde_buf *tex
 /* Below that many samples chance moves the share by more than a tenth: idle targets had 160 %. */
 #define FEWEST_FOR_SHARE 100
 
+/* How far chance moves a share of `samples`: two standard deviations of a Poisson count. */
+static double by_chance(uint64_t samples) {
+    return 2 / sqrt((double)samples);
+}
+
 /* Samples x period compared with the process's CPU clock over the same time. */
 static void add_coverage(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
@@ -78,6 +84,12 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
                          "coverage: %.3f s sampled of %.3f s on the CPU clock, too few samples "
                          "for a percentage",
                          sampled_s, target_s);
+    else if (fabs(sampled_s / target_s - 1) <= by_chance(metadata->samples))
+        sonde_buf_printf(
+            text,
+            "coverage: complete but for chance (± %.0f %%; %.3f s sampled of %.3f s on "
+            "the CPU clock)",
+            100 * by_chance(metadata->samples), sampled_s, target_s);
     else
         sonde_buf_printf(text, "coverage: %.1f %% (%.3f s sampled of %.3f s on the CPU clock)",
                          100 * sampled_s / target_s, sampled_s, target_s);

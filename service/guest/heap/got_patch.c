@@ -36,6 +36,7 @@ struct object {
     const ElfW(Rela) * tables[2]; /* PLT relocations, other relocations */
     size_t counts[2];
     uint64_t open_page; /* made writable, to be protected again; 0 = none */
+    uint32_t operators; /* imports of operator new, which calls malloc in the C++ library */
 };
 
 struct pass {
@@ -132,6 +133,11 @@ static size_t find_name(const char *name) {
     return MAX_NAMES;
 }
 
+static bool is_operator_new(const ElfW(Sym) * symbol, const char *name) {
+    return symbol->st_shndx == SHN_UNDEF && name[0] == '_' &&
+           (strncmp(name, "_Znw", 4) == 0 || strncmp(name, "_Zna", 4) == 0);
+}
+
 static uint32_t change_all(struct object *object, bool install) {
     uint32_t words = 0;
     for (uint32_t table = 0; table < 2; table++)
@@ -142,9 +148,12 @@ static uint32_t change_all(struct object *object, bool install) {
                 (type != R_X86_64_64 || entry->r_addend != 0))
                 continue;
             const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
-            size_t which = find_name(object->names + symbol->st_name);
+            const char *name = object->names + symbol->st_name;
+            size_t which = find_name(name);
             if (which != MAX_NAMES)
                 words += change(object, entry, which, install);
+            else
+                object->operators += is_operator_new(symbol, name);
         }
     close_page(object);
     return words;
@@ -324,7 +333,7 @@ static void patch_object(struct pass *pass, const struct dl_phdr_info *info) {
     result.words += words;
     result.objects += words > 0;
     if (is_program)
-        result.program_words = words;
+        result.program_imports = words + object.operators;
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *context) {
@@ -358,7 +367,7 @@ bool got_patch_apply(bool install) {
     struct pass pass = {.late_count = MAX_LATE};
     if (got_patch_find()->refusal != GOT_PATCH_POSSIBLE)
         return true;
-    result.words = result.objects = result.program_words = 0;
+    result.words = result.objects = result.program_imports = 0;
     result.os_error = 0;
     for (int i = 0; i < MAX_TRIES && pass.late_count == MAX_LATE; i++) {
         pass = (struct pass){.install = install};

@@ -33,8 +33,8 @@ struct got_patch_info {
     enum got_patch_refusal refusal;
     char allocator[GOT_PATCH_NAME_BYTES]; /* file name of the object that defines malloc */
     uint32_t objects, words;              /* changed by the last pass */
-    uint32_t program_words;               /* of them, in the program itself */
-    int os_error; /* of the first word that could not be changed; 0 = none */
+    uint32_t program_imports; /* of malloc's family, patched or reached by operator new */
+    int os_error;             /* of the first word that could not be changed; 0 = none */
 };
 
 /* Looks for malloc at the first call. The result is static; got_patch_apply updates it. */

@@ -195,7 +195,7 @@ static void describe(sonde_guest_v1_HeapAnswer *answer) {
     append_text(answer->allocator, sizeof answer->allocator, patch->allocator);
     describe_jemalloc(answer);
     answer->in_program = patch->refusal == GOT_PATCH_IN_PROGRAM;
-    answer->program_imports = patch->program_words;
+    answer->program_imports = patch->program_imports;
     answer->interposed = is_sampler_on();
     answer->table = sampler_control_table();
     answer->alloc_hooks = jemalloc_hooks_are_on();

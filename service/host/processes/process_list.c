@@ -64,6 +64,7 @@ static bool read_entry(int directory, struct process_entry *entry) {
     entry->start_ticks = stat.start_ticks;
     entry->threads = stat.threads;
     entry->is_kernel = stat.is_kernel;
+    entry->is_stopped = stat.is_stopped;
     if (entry->is_kernel)
         process_name(entry->name, sizeof entry->name, "", "", entry->comm);
     else

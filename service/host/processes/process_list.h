@@ -25,6 +25,7 @@ struct process_entry {
     uint32_t threads;
     bool is_kernel; /* a kernel thread */
     bool is_32bit;
+    bool is_stopped; /* by a signal or a debugger */
 };
 
 /* All processes that this user can see, in no order; the caller frees the list. NULL and *count 0

@@ -26,7 +26,8 @@ struct process_stat {
     char comm[16]; /* plain ASCII; may contain blanks */
     pid_t parent;
     bool is_kernel;
-    bool has_ended; /* a zombie, all of whose threads have ended */
+    bool has_ended;  /* a zombie, all of whose threads have ended */
+    bool is_stopped; /* by a signal or a debugger */
     uint32_t threads;
     uint64_t cpu_ticks, start_ticks;
 };

@@ -121,6 +121,8 @@ static void describe(struct rpc_document *document, Sonde__V1__ResultStart *star
     start->target_gone = metadata->target_gone;
     start->frequency_hz = metadata->frequency_hz;
     start->budget_note = metadata->budget_note;
+    start->target = (char *)rpc_text(rpc_call_arena(document->call), metadata->target_name);
+    start->pid = metadata->pid;
     save_capture_report(&capture->saving, start);
     rpc_call_note(document->call, " samples=%llu dropped=%llu",
                   (unsigned long long)metadata->samples, (unsigned long long)metadata->dropped);

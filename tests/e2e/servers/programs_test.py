@@ -165,6 +165,13 @@ def test_the_python_interpreter_has_complete_stacks():
             check.contains(server.get(path)[2].decode(), ": Python functions have no names; ")
 
 
+def test_java_without_names_says_what_would_give_them_although_no_sample_is_in_its_own_file():
+    need("javac")
+    with stack.Server("/usr/bin/java", f"{SOURCES}/Burn.java", ready="ready") as server:
+        for path in ("/debug/pprof/profile?seconds=1&output=top", "/"):
+            check.contains(server.get(path)[2].decode(), ": Java methods have no names; ")
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -182,6 +182,23 @@ TEST(draw_top_has_the_wanted_rows_order_and_width) {
     sonde_profile_destroy(profile);
 }
 
+TEST(draw_top_of_several_processes_names_none_of_their_files) {
+    struct sonde_profile *profile = fixture("empty");
+    struct sonde_draw_options options = {0};
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_profile_add_comment(profile, "target: @all:redis-server"), ==, SONDE_OK);
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, "File: all processes named redis-server\n") == out.data);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+    profile = fixture("empty");
+    CHECK_INT(sonde_profile_add_comment(profile, "service: all"), ==, SONDE_OK);
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, "File: all\n") == out.data);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}
+
 TEST(draw_pprof_is_compressed_unless_raw) {
     struct sonde_profile *profile = fixture("server");
     struct sonde_draw_options options = {.gzip_level = -1};

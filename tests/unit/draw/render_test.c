@@ -56,6 +56,23 @@ TEST(render_scales_times_and_sizes) {
     CHECK_STR(short_value(12345, "count"), "12345");
 }
 
+static const char *column(int64_t smallest, int64_t largest, const char *unit) {
+    return draw_column_unit(smallest, largest, unit).word;
+}
+
+/* Rows of a microsecond made a table of 79 hours one of microseconds. */
+TEST(render_chooses_a_unit_in_which_the_largest_value_of_a_column_fits) {
+    CHECK_STR(column(2500000, 9000000000, "nanoseconds"), "ms");
+    CHECK_STR(column(10000, 48394460, "nanoseconds"), "ms");
+    CHECK_STR(column(200000, 9990000, "nanoseconds"), "us");
+    CHECK_STR(column(300000, 20000000, "nanoseconds"), "ms");
+    CHECK_STR(column(1000, 285959828510000, "nanoseconds"), "mins");
+    CHECK_STR(column(1, INT64_MAX, "nanoseconds"), "mins");
+    CHECK_STR(column(0, 0, "nanoseconds"), "");
+    CHECK_STR(column(16, 20 << 20, "bytes"), "MB");
+    CHECK_STR(column(1, 1 << 30, "count"), "");
+}
+
 TEST(render_percent_of_zero_is_zero) {
     CHECK_NEAR(draw_percent(1, 0), 0, 0);
     CHECK_NEAR(draw_percent(1, 8), 12.5, 1e-9);

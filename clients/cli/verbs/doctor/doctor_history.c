@@ -30,15 +30,23 @@ static void report_size(struct doctor *doctor, const Sonde__V1__HistoryInfo *inf
                   info->windows, (double)info->size_bytes / 0x1p20, limit, info->recording_targets);
 }
 
+/* Not every service has a history: nothing has to be mended. */
+static void report_none(struct doctor *doctor, sonde_err err, const struct sonde_diag *diag) {
+    bool is_absent = err == SONDE_NOT_AVAILABLE;
+    doctor_report(doctor, is_absent ? FINDING_NOTE : FINDING_FIX, "history",
+                  is_absent ? "sonded --history, or sonde run --history -- COMMAND"
+                            : "systemctl restart sonded",
+                  "%.380s", sonde_diag_text(diag, err));
+}
+
 void doctor_check_history(struct doctor *doctor, struct service *service) {
     Sonde__V1__GetHistoryInfoRequest request = SONDE__V1__GET_HISTORY_INFO_REQUEST__INIT;
     ProtobufCMessage *answer;
     struct sonde_diag diag = {0};
     sonde_err err = service_call(service, &client_get_history_info, &request.base, &answer, &diag);
     if (err) {
-        if (err != SONDE_UNIMPLEMENTED) /* otherwise history is not switched on */
-            doctor_report(doctor, FINDING_FIX, "history", "systemctl restart sonded", "%.380s",
-                          sonde_diag_text(&diag, err));
+        if (err != SONDE_UNIMPLEMENTED) /* a service without the interface, as sonde-collect is */
+            report_none(doctor, err, &diag);
         return;
     }
     const Sonde__V1__HistoryInfo *info = (const void *)answer;
@@ -48,6 +56,10 @@ void doctor_check_history(struct doctor *doctor, struct service *service) {
     if (info->trouble[0])
         doctor_report(doctor, FINDING_FIX, "history", fix, "nothing is stored: %.350s",
                       info->trouble);
+    if (info->refusal[0])
+        doctor_report(doctor, FINDING_NOTE, "history",
+                      "run sonded as root, or grant it the rights above",
+                      "processes without the guest are not recorded: %.300s", info->refusal);
     if (info->dropped || info->lost_windows)
         doctor_report(doctor, FINDING_NOTE, "history", "sonde history --list (what is complete)",
                       "%" PRIu64 " samples were dropped while recording; %" PRIu64

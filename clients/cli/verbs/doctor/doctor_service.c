@@ -54,7 +54,7 @@ static void check_target(struct doctor *doctor, const Sonde__V1__Target *target)
     bool is_refused = !has_clock && target->clock_note && target->clock_note[0];
     doctor_report(doctor, is_refused ? FINDING_NOTE : FINDING_OK, "target", NULL,
                   "%.60s, pid %d, %s%.20s%s%.200s", target->name, target->pid,
-                  has_clock ? "sampled by " : "not sampled yet", target->clock,
+                  has_clock ? "sampled by " : "not sampled from inside yet", target->clock,
                   target->clock_note && target->clock_note[0] ? ": " : "", target->clock_note);
     check_symbols(doctor, target);
     check_guest(doctor, target);

@@ -39,11 +39,10 @@ static void fill(struct dump *dump, const char *target, const struct heap_settin
 }
 
 static sonde_err receive(const char *target, const struct heap_settings *settings,
-                         const struct sonde_format_info *format, const char *path, uint64_t *bytes,
-                         struct sonde_diag *diag) {
+                         const struct sonde_format_info *format, const char *path,
+                         struct capture_result *result, struct sonde_diag *diag) {
     struct service service;
     struct output output = {.fd = -1};
-    struct capture_result result = {0};
     struct dump dump;
     fill(&dump, target, settings, format->format);
     sonde_err err = service_open(&service, &settings->service, diag);
@@ -53,12 +52,11 @@ static sonde_err receive(const char *target, const struct heap_settings *setting
         err = capture_receive(&service,
                               settings->name ? &client_get_heap_dump : &client_heap_snapshot,
                               settings->name ? &dump.get_dump.base : &dump.snapshot.base,
-                              DUMP_TIMEOUT_MS, &output, &result, diag);
+                              DUMP_TIMEOUT_MS, &output, result, diag);
     if (!err)
         err = output_commit(&output, diag);
     output_finish(&output);
     service_close(&service);
-    *bytes = result.bytes;
     return err;
 }
 
@@ -79,21 +77,31 @@ static const char *choose_path(const struct heap_settings *settings) {
     return settings->name && !strchr(settings->name, '/') ? settings->name : "sonde.heap";
 }
 
+/* Right after `heap on`, a file without samples is no fault. */
+static void print_summary(const char *path, const struct sonde_format_info *format,
+                          const struct capture_result *result) {
+    fprintf(stderr, "%s: %" PRIu64 " bytes\n", path, result->bytes);
+    if (format->is_drawn && result->samples == 0)
+        fputs(
+            "no samples: nothing that was allocated and sampled since `sonde heap on` is in use\n",
+            stderr);
+}
+
 int heap_dump(const char *const *words, int count, const struct heap_settings *settings) {
     struct sonde_diag diag = {0};
-    uint64_t bytes;
+    struct capture_result result = {0};
     const char *path = choose_path(settings);
     const struct sonde_format_info *format = format_choose(settings->format, path, SONDE_OF_HEAP);
     if (!format)
         return format_refuse(&verb_heap, settings->format, path, SONDE_OF_HEAP);
     if (settings->ended && !settings->name)
         return cli_usage(&verb_heap, "--ended needs --name; see `sonde heap list --ended`");
-    sonde_err err = receive(words[0], settings, format, path, &bytes, &diag);
+    sonde_err err = receive(words[0], settings, format, path, &result, &diag);
     if (err)
         return cli_fail(&verb_heap, err, &diag);
     if (settings->json)
-        print_json(path, bytes);
+        print_json(path, result.bytes);
     else
-        fprintf(stderr, "%s: %" PRIu64 " bytes\n", path, bytes);
+        print_summary(path, format, &result);
     return 0;
 }

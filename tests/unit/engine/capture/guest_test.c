@@ -110,7 +110,8 @@ TEST(known_shares_callers_and_thread_names_come_out_of_a_preloaded_guest) {
     double sampled_ns = (double)sonde_profile_total(profile, 1);
     CHECK(collected.metadata[0].target_cpu_ns > 0);
     CHECK_NEAR(sampled_ns / (double)collected.metadata[0].target_cpu_ns, 1, 0.05);
-    CHECK(strstr(collect_comment(profile, "coverage: "), " % (") != NULL);
+    const char *coverage = collect_comment(profile, "coverage: ");
+    CHECK(strstr(coverage, " % (") != NULL || strstr(coverage, "complete but for chance"));
     collect_finish(&collected);
     stage_finish(&stage);
 }

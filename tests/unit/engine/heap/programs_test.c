@@ -4,6 +4,7 @@
  * output is the same as without, and most of the memory they hold is sampled. */
 #include "tests/unit/engine/heap/stage.h"
 
+#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -99,4 +100,27 @@ TEST(a_program_forks_all_the_time) {
                                            "print $wrong ? \"wrong\\n\" : \"done\\n\"",
                                    NULL};
     check_program(command, 300);
+}
+
+static void get_note(const char *program, char note[512]) {
+    const char *const command[] = {program, NULL};
+    const struct engine_heap_request on = {.verb = ENGINE_HEAP_ACTIVATE,
+                                           .backend = ENGINE_HEAP_INTERPOSED};
+    struct stage stage;
+    stage_init(&stage, NULL, command);
+    struct asked asked = stage_ask(&stage, on);
+    CHECK_INT(asked.err, ==, SONDE_OK);
+    snprintf(note, 512, "%s", asked.state.note);
+    stage_finish(&stage);
+}
+
+TEST(a_program_that_imports_operator_new_is_not_said_to_import_no_malloc) {
+    char note[512];
+    get_note("tests/unit/engine/heap/new_only", note);
+    CHECK_STR(note, "");
+    get_note("tests/unit/engine/heap/holder_plain", note);
+    CHECK_STR(note, "");
+    get_note("tests/unit/engine/heap/never", note);
+    CHECK_STR(note,
+              "holder itself imports no malloc, so only allocations of its libraries are seen");
 }

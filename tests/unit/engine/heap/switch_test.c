@@ -20,6 +20,18 @@ TEST(status_reports_what_a_program_with_profiling_can_do) {
     stage_finish(&stage);
 }
 
+TEST(the_note_of_a_program_with_libcs_malloc_begins_with_what_works) {
+    const char *const plain[] = {"tests/unit/engine/heap/holder_plain", NULL};
+    struct stage stage;
+    stage_init(&stage, NULL, plain);
+    struct asked asked = stage_ask_verb(&stage, ENGINE_HEAP_STATUS);
+    CHECK(strstr(asked.state.note, "Sonde's sampler is ready (backend=interposed)") ==
+          asked.state.note);
+    CHECK(strstr(asked.state.note, "MALLOC_CONF=prof:true,prof_active:false") != NULL);
+    CHECK(strlen(asked.state.note) + 1 < sizeof asked.state.note);
+    stage_finish(&stage);
+}
+
 static const struct engine_heap_request by_jemalloc = {.verb = ENGINE_HEAP_ACTIVATE,
                                                        .backend = ENGINE_HEAP_JEMALLOC};
 

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/report/report.h"
+#include "tests/unit/check.h"
+
+#include <string.h>
+
+#define MS 1000000u
+
+static void check_coverage(uint64_t samples, uint64_t target_cpu_ms, const char *expected) {
+    const struct report_input input = {.metadata = {.event = SONDE_ON_CPU,
+                                                    .samples = samples,
+                                                    .period_ns = 10 * MS,
+                                                    .target_cpu_ns = target_cpu_ms * MS}};
+    struct sonde_profile *profile = report_empty(SONDE_ON_CPU);
+    const char *found = "";
+    CHECK(profile != NULL);
+    CHECK_INT(report_add_comments(&input, profile), ==, SONDE_OK);
+    for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
+        if (strncmp(sonde_profile_comment(profile, i), "coverage: ", 10) == 0)
+            found = sonde_profile_comment(profile, i) + 10;
+    CHECK_STR(found, expected);
+    sonde_profile_destroy(profile);
+}
+
+/* Two standard deviations of a count of 400 are 40, of 10,000 they are 200. */
+TEST(a_share_that_chance_explains_is_not_shown_as_a_loss) {
+    check_coverage(400, 4390,
+                   "complete but for chance (± 10 %; 4.000 s sampled of 4.390 s on the CPU clock)");
+    check_coverage(400, 3650,
+                   "complete but for chance (± 10 %; 4.000 s sampled of 3.650 s on the CPU clock)");
+    check_coverage(400, 5000, "80.0 % (4.000 s sampled of 5.000 s on the CPU clock)");
+    check_coverage(10000, 110000, "90.9 % (100.000 s sampled of 110.000 s on the CPU clock)");
+}
+
+TEST(few_samples_and_an_unknown_clock_have_no_share) {
+    check_coverage(99, 5000,
+                   "0.990 s sampled of 5.000 s on the CPU clock, too few samples for a percentage");
+    check_coverage(400, 0, "4.000 s sampled; the process's CPU clock is unknown");
+}
