@@ -28,7 +28,7 @@
 #define UNWIND_MAGIC     0x31626154646e6f53ull /* "SondTab1" */
 #define UNWIND_VERSION   6u
 #define UNWIND_PAGE      256u
-#define UNWIND_MAX_TEXT  (1u << 30) /* bytes of address space one table may span */
+#define UNWIND_MAX_TEXT  (1u << 31) /* bytes of address space one table may span */
 #define UNWIND_MAX_RULES 65535u
 #define UNWIND_SLACK     16u /* readable bytes after the rows: readers load 8 at once */
 #define UNWIND_ID_BYTES  32u
