@@ -280,6 +280,15 @@ static sonde_err open_recorders(const struct settings *settings, struct engine *
     return err;
 }
 
+/* While fleet controllers can still be sent their last windows. */
+static void end_recordings(void *context) {
+    struct recorders *recorders = context;
+    exit_watchdog_step("the recordings");
+    collect_finish(recorders->collect);
+    local_history_finish(recorders->history);
+    collect_drain(recorders->collect);
+}
+
 /* Before engine_destroy. */
 static void finish_recorders(struct recorders *recorders) {
     function_recorder_finish(recorders->own);
@@ -378,7 +387,10 @@ static sonde_err serve(const struct settings *settings, const struct serve_optio
     if (!err)
         err = start_server(settings, engine, &recorders, &server, diag);
     if (!err) {
-        serve_until_signal(reload, server, awaited);
+        struct serve_options until = *reload;
+        until.before_stop = end_recordings;
+        until.context = &recorders;
+        serve_until_signal(&until, server, awaited);
         exit_watchdog_step("the history");
         if (atomic_load(&has_lost_sampler))
             err = sonde_fail(diag, SONDE_UNAVAILABLE, "ended because sonde-sampler was killed");
@@ -473,8 +485,12 @@ int main(int argc, char **argv) {
         choose_captures(&settings);
         umask(077);
         serve_block_signals(&awaited);
-        const struct serve_options reload = {"sonded",  settings.grace_ms, &again,
-                                             &defaults, &loaded,           sizeof loaded};
+        const struct serve_options reload = {.program = "sonded",
+                                             .grace_ms = settings.grace_ms,
+                                             .reload = &again,
+                                             .defaults = &defaults,
+                                             .loaded = &loaded,
+                                             .settings_size = sizeof loaded};
         err = serve(&settings, &reload, &awaited, &diag);
     }
     if (!err)

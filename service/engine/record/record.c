@@ -43,6 +43,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
     struct capture_slot *slot = context;
     struct recorded *recorded = slot->recorded;
     struct recorder *recorder = recorded->recorder;
+    slot->pause_ms = 0;
     if (recorded->machine) {
         record_machine_add(recorded, profile, metadata);
         return;
@@ -82,13 +83,23 @@ static void note_refusal(struct recorded *recorded, sonde_err err, const struct 
         snprintf(text, RECORD_REFUSAL, "%s", err ? sonde_diag_text(diag, err) : "");
 }
 
+/* When the next try is due. */
+static uint64_t next_try_ms(struct capture_slot *slot, sonde_err err) {
+    if (!may_retry(slot, err))
+        return UINT64_MAX;
+    slot->pause_ms = slot->pause_ms == 0                      ? RECORD_RETRY_MS
+                     : slot->pause_ms < RECORD_MAX_TRY_MS / 2 ? slot->pause_ms * 2
+                                                              : RECORD_MAX_TRY_MS;
+    return slot->recorded->recorder->now_ms + slot->pause_ms;
+}
+
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
     struct capture_slot *slot = context;
     struct recorder *recorder = slot->recorded->recorder;
     lock_take(&recorder->lock);
     struct engine_capture *ended = slot->capture;
     slot->capture = NULL;
-    slot->retry_ms = may_retry(slot, err) ? recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    slot->retry_ms = next_try_ms(slot, err);
     if (!err && !is_same(slot->choice, slot->recorded->choice))
         slot->retry_ms = 0; /* it was ended for another choice */
     note_refusal(slot->recorded, err, diag);
@@ -129,8 +140,7 @@ static void start_capture(struct capture_slot *slot) {
     if (!err)
         return;
     slot->capture = NULL;
-    slot->retry_ms =
-        may_retry(slot, err) ? recorded->recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    slot->retry_ms = next_try_ms(slot, err);
     end_request(recorded);
 }
 

@@ -6,8 +6,8 @@
  * before. What was recorded goes to one receiver: to history (service/recording).
  *
  * Recording costs a target at most max_overhead and leaves captures alone: it takes no place among
- * a target's captures, and its limit does not slow them. A capture that failed, for example because
- * the process was stopped, is tried again.
+ * a target's captures, and its limit does not slow them. That of a process that is stopped begins
+ * when the process goes on. One that failed is tried again.
  *
  * Thread safety: one thread creates, ticks, finishes and destroys; records arrive on the engine's
  * workers, several at a time, but those of one target's capture in order. */
@@ -19,7 +19,8 @@
 
 #define RECORD_WINDOW_MS  10000u
 #define RECORD_HEAP_MS    60000u /* between two snapshots of a heap */
-#define RECORD_RETRY_MS   30000u /* before a failed capture is started again */
+#define RECORD_RETRY_MS   1000u  /* before a failed capture is started again; it doubles */
+#define RECORD_MAX_TRY_MS 30000u /* up to this */
 #define RECORD_MAX_WAIT_S 2u     /* for the last windows, in record_finish */
 #define RECORD_REFUSAL    256    /* bytes of a sentence */
 

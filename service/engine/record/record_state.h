@@ -17,6 +17,7 @@ struct capture_slot {
     struct recorded *recorded;
     struct engine_capture *capture; /* NULL = none runs */
     uint64_t retry_ms;              /* when to start the next one; UINT64_MAX = never */
+    uint32_t pause_ms;              /* before the last try since a window was delivered; 0 = none */
     struct record_choice choice;    /* of the capture that runs, or ran last */
 };
 
