@@ -122,7 +122,8 @@ static void analyse(const struct functions *functions, uint32_t start, uint32_t 
                     struct unwind_rows *rows) {
     uint32_t size = end - start;
     uint8_t *code = size <= ANALYSIS_MAX_BYTES ? read_code(functions, start, size) : NULL;
-    if (code && !unwind_analysis_run(code, size, start, rows) && count_frames(code, size) == 0)
+    bool is_certain = code && unwind_analysis_run(code, size, start, rows);
+    if (code && !is_certain && count_frames(code, size) == 0)
         add_from_to(rows, start, end, &no_pointer);
     free(code);
 }

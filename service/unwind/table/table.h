@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define UNWIND_MAGIC     0x31626154646e6f53ull /* "SondTab1" */
-#define UNWIND_VERSION   6u
+#define UNWIND_VERSION   7u
 #define UNWIND_PAGE      256u
 #define UNWIND_MAX_TEXT  (1u << 31) /* bytes of address space one table may span */
 #define UNWIND_MAX_RULES 65535u

@@ -129,6 +129,22 @@ TEST(a_trampoline_without_a_symbol_is_not_part_of_the_function_before) {
     sonde_buf_finish(&table);
 }
 
+/* Local labels are not functions, and the function before has no size: what it does not reach is
+ * other code. */
+TEST(code_behind_a_function_of_unknown_size_has_no_frame_pointer_unless_it_sets_one_up) {
+    struct sonde_buf table = {0};
+    write_source("asm.c", "__asm__(\".text\\n.globl before\\nbefore: jmp other\\n\"\n"
+                          "\"label: push %rbx\\nother: pop %rax\\npush %rax\\nret\\n\"\n"
+                          "\"last: push %rbx\\nmov %rdi, %rax\\npop %rbx\\nret\\n\");\n"
+                          "int main(void) { return 0; }\n");
+    run("gcc -O2 asm.c -o labels");
+    build("labels", &table);
+    CHECK_INT(rule_at(&table, address_of("labels", "last") + 1)->cfa, ==, UNWIND_CFA_NONE);
+    CHECK_INT(rule_at(&table, address_of("labels", "last") + 1)->cfa_add, ==,
+              UNWIND_NONE_NO_POINTER);
+    sonde_buf_finish(&table);
+}
+
 /* Without symbols nobody knows where functions begin. */
 TEST(nameless_code_without_frame_pointers_says_so) {
     struct sonde_buf table = {0};
