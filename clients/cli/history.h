@@ -45,9 +45,10 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
 const struct sonde_format_info *history_choose_format(const char *name, const char *path);
 
 /* Makes a query that answers with CaptureEvents, writes the result to the file and prints how
- * complete it is on stderr. */
+ * complete it is on stderr. SONDE_NOT_FOUND, without a file: the range has no windows. */
 SONDE_MUST_USE sonde_err history_fetch(struct service *service, const struct client_method *method,
-                                       const ProtobufCMessage *request, const char *path,
+                                       const ProtobufCMessage *request,
+                                       const struct history_range *range, const char *path,
                                        struct sonde_diag *diag);
 /* Replaces the error of a service that has no history by one that says how to switch it on. */
 sonde_err history_explain(sonde_err err, struct sonde_diag *diag);

@@ -151,10 +151,11 @@ struct store_merge {
     /* How complete the answer is. */
     uint64_t windows, windows_expected, samples, dropped, rows_read;
     uint32_t shards_asked, shards_answered; /* 0 = there are none */
-    int64_t covered_ns;    /* sum of the windows' lengths: the process time that was recorded */
-    int64_t wall_ns;       /* length of the union of the windows' intervals, over all processes */
-    uint64_t period_ns;    /* of the last window */
-    const char *statement; /* what the store ran, for people */
+    int64_t covered_ns; /* sum of the windows' lengths: the process time that was recorded */
+    int64_t wall_ns;    /* length of the union of the windows' intervals, over all processes */
+    int64_t first_unix_s, last_unix_s; /* begin of the first window, end of the last; 0 = none */
+    uint64_t period_ns;                /* of the last window */
+    const char *statement;             /* what the store ran, for people */
 };
 
 /* Values in steps. Points of a series are in order of time; steps without windows have none. */
@@ -197,6 +198,18 @@ struct store_service {
 struct store_total_row {
     const char *process, *thread; /* thread "" = the main thread */
     int64_t cpu_ns;
+};
+
+/* When a host recorded: a living host sends totals every 10 s, whatever runs on it. Intervals with
+ * less than STORE_HOST_PAUSE_S between them are one; they are in order and apart. */
+#define STORE_HOST_PAUSE_S 5
+struct store_span {
+    int64_t begin_unix_s, end_unix_s;
+};
+struct store_host {
+    const char *name;
+    const struct store_span *spans;
+    size_t span_count;
 };
 
 struct store_info {
@@ -244,6 +257,9 @@ struct store_ops {
     sonde_err (*totals)(struct store *, const struct store_query *, struct sonde_arena *,
                         struct store_total_row **, size_t *row_count, struct store_merge *,
                         struct sonde_diag *);
+    /* Of hosts with totals in the query's range; reads nothing else of the query. */
+    sonde_err (*hosts)(struct store *, const struct store_query *, struct sonde_arena *,
+                       struct store_host **, size_t *count, struct sonde_diag *);
     sonde_err (*services)(struct store *, const struct store_query *, struct sonde_arena *,
                           struct store_service **, size_t *count, struct sonde_diag *);
     /* Label names, or (name not NULL) the values of one name. At most limit, sorted. */

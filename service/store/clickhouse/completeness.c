@@ -33,19 +33,21 @@ static int by_start(const void *left, const void *right) {
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-sonde_err spans_take(struct spans *spans, int64_t *length) {
+sonde_err spans_take(struct spans *spans, struct store_merge *merge) {
     struct span *list = (struct span *)(void *)spans->list.data;
     size_t count = spans->list.len / sizeof *list;
-    int64_t end = INT64_MIN;
+    int64_t end = INT64_MIN, length_s = 0;
     bool failed = spans->list.failed;
-    *length = 0;
     if (count)
         qsort(list, count, sizeof *list, by_start);
     for (size_t i = 0; i < count; i++) {
         int64_t begin = list[i].begin > end ? list[i].begin : end;
-        *length += list[i].end > begin ? list[i].end - begin : 0;
+        length_s += list[i].end > begin ? list[i].end - begin : 0;
         end = list[i].end > end ? list[i].end : end;
     }
+    merge->wall_ns = length_s * NS_PER_S;
+    merge->first_unix_s = count ? list[0].begin : 0;
+    merge->last_unix_s = count ? end : 0;
     sonde_buf_finish(&spans->list);
     return failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
 }
@@ -124,8 +126,6 @@ sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *quer
                              struct store_merge *merge, struct sonde_diag *diag) {
     struct spans spans = {0};
     sonde_err err = completeness_add(fleet, query, NULL, &spans, merge, diag);
-    int64_t length;
-    sonde_err lost = spans_take(&spans, &length);
-    merge->wall_ns = length * NS_PER_S;
+    sonde_err lost = spans_take(&spans, merge);
     return err ? err : lost;
 }

@@ -12,8 +12,9 @@ struct spans {
     int64_t last; /* the largest begin */
 };
 void spans_add(struct spans *spans, int64_t begin, int64_t end);
-/* The length of their union. Frees them. SONDE_OUT_OF_MEMORY if an interval was lost. */
-SONDE_MUST_USE sonde_err spans_take(struct spans *spans, int64_t *length);
+/* Fills the merge's wall_ns, first_unix_s and last_unix_s, and frees the intervals.
+ * SONDE_OUT_OF_MEMORY if one was lost. */
+SONDE_MUST_USE sonde_err spans_take(struct spans *spans, struct store_merge *merge);
 
 /* Adds the windows of a query, or (range not NULL) those that fulfil that condition. */
 SONDE_MUST_USE sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,

@@ -61,7 +61,7 @@ static int compare_spans(const void *left, const void *right) {
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-static void join_spans(struct tally *tally) {
+void tally_join_spans(struct tally *tally) {
     struct tally_span *spans = tally->spans;
     if (tally->span_count < 2)
         return;
@@ -84,7 +84,7 @@ static void add_span(struct tally *tally, int64_t begin, int64_t end) {
         return;
     }
     if (tally->span_count >= 2 * tally->sorted_spans + MANY_SPANS) {
-        join_spans(tally);
+        tally_join_spans(tally);
         tally->sorted_spans = tally->span_count;
     }
     if (!array_room(&tally->spans, &tally->span_capacity, tally->span_count, 1)) {
@@ -132,7 +132,7 @@ void tally_append(struct tally *tally, uint32_t stream, const struct tally *from
 }
 
 void tally_encode(struct tally *tally, struct sonde_buf *buf) {
-    join_spans(tally);
+    tally_join_spans(tally);
     varint_put(buf, TALLY_FORMAT);
     varint_put(buf, tally->period_ns);
     varint_put(buf, (uint64_t)tally->period_time);
@@ -206,7 +206,7 @@ static uint64_t expected_of(const struct tally_entry *entry) {
 }
 
 void tally_report(struct tally *tally, bool is_state, struct store_merge *merge) {
-    join_spans(tally);
+    tally_join_spans(tally);
     for (size_t i = 0; i < tally->count; i++) {
         const struct tally_entry *entry = &tally->entries[i];
         merge->windows += entry->windows;
@@ -220,5 +220,9 @@ void tally_report(struct tally *tally, bool is_state, struct store_merge *merge)
     for (size_t i = 0; i < tally->span_count; i++)
         merge->wall_ns =
             chunk_add(merge->wall_ns, (tally->spans[i].end - tally->spans[i].begin) * NS_PER_S);
+    if (tally->span_count) {
+        merge->first_unix_s = tally->spans[0].begin;
+        merge->last_unix_s = tally->spans[tally->span_count - 1].end;
+    }
     merge->period_ns = tally->period_ns;
 }

@@ -43,6 +43,8 @@ void tally_encode(struct tally *tally, struct sonde_buf *buf);
 /* Replaces the contents; false: the bytes are damaged, or memory ran out. */
 bool tally_decode(struct tally *tally, struct sonde_slice bytes);
 
+/* Puts the spans in order, and joins those that meet. */
+void tally_join_spans(struct tally *tally);
 /* Fills what a merge reports about its completeness. For a state, no window is missing. */
 void tally_report(struct tally *tally, bool is_state, struct store_merge *merge);
 
