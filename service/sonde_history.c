@@ -192,8 +192,12 @@ int main(int argc, char **argv) {
     if (!err) {
         umask(077);
         serve_block_signals(&awaited);
-        const struct serve_options reload = {"sonde-history", settings.grace_ms, &again,
-                                             &defaults,       &loaded,           sizeof loaded};
+        const struct serve_options reload = {.program = "sonde-history",
+                                             .grace_ms = settings.grace_ms,
+                                             .reload = &again,
+                                             .defaults = &defaults,
+                                             .loaded = &loaded,
+                                             .settings_size = sizeof loaded};
         err = serve(&settings, &limits, &end, &reload, &awaited, &diag);
     }
     if (!err || err == SONDE_CANCELLED) /* by a signal, while the store was opened */

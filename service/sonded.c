@@ -40,7 +40,8 @@ struct settings {
         *tls_client_ca;
     struct sonde_option_list grpc, tls_names;
     struct sonde_option_list debuginfod, metric_functions;
-    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
+    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history,
+        history_guests;
     bool private, no_collect;
     struct sonde_option_list controllers;
     const char *register_name, *register_token_file, *register_ca, *register_cert, *register_key;
@@ -110,7 +111,9 @@ static const struct sonde_option table[] = {
     OPTION("private", 0, NULL, NULL, FLAG, private, 0, 0,
            "save captures apart from other services, and delete them at exit"),
     OPTION("history", 0, NULL, "SONDE_HISTORY", FLAG, history, 0, 0,
-           "record every target continuously, and the CPU time of all processes"),
+           "record the CPU time of all processes continuously, with stacks"),
+    OPTION("history-guests", 0, NULL, "SONDE_HISTORY_GUESTS", FLAG, history_guests, 0, 0,
+           "with stacks only of processes that have the guest"),
     OPTION("history-hz", 0, "N", "SONDE_HISTORY_HZ", NUMBER, history_hz, 1, 1000,
            "samples per second of CPU time to record (default 19)"),
     OPTION("history-keep", 0, "TIME", "SONDE_HISTORY_KEEP", TEXT, history_keep, 0, 0,
@@ -211,6 +214,7 @@ static struct local_history *open_history(const struct settings *settings, struc
         .data_dir = settings->data_dir,
         .frequency_hz = settings->history_hz,
         .off_cpu_ms = settings->history_off_cpu_ms,
+        .guests_only = settings->history_guests,
         .keep_s = settings->history_keep_s,
         .max_mib = settings->history_mib,
         .functions = recorders->functions,
@@ -274,6 +278,15 @@ static sonde_err open_recorders(const struct settings *settings, struct engine *
     if (!err)
         err = start_registrations(settings, recorders, diag);
     return err;
+}
+
+/* While fleet controllers can still be sent their last windows. */
+static void end_recordings(void *context) {
+    struct recorders *recorders = context;
+    exit_watchdog_step("the recordings");
+    collect_finish(recorders->collect);
+    local_history_finish(recorders->history);
+    collect_drain(recorders->collect);
 }
 
 /* Before engine_destroy. */
@@ -374,7 +387,10 @@ static sonde_err serve(const struct settings *settings, const struct serve_optio
     if (!err)
         err = start_server(settings, engine, &recorders, &server, diag);
     if (!err) {
-        serve_until_signal(reload, server, awaited);
+        struct serve_options until = *reload;
+        until.before_stop = end_recordings;
+        until.context = &recorders;
+        serve_until_signal(&until, server, awaited);
         exit_watchdog_step("the history");
         if (atomic_load(&has_lost_sampler))
             err = sonde_fail(diag, SONDE_UNAVAILABLE, "ended because sonde-sampler was killed");
@@ -469,8 +485,12 @@ int main(int argc, char **argv) {
         choose_captures(&settings);
         umask(077);
         serve_block_signals(&awaited);
-        const struct serve_options reload = {"sonded",  settings.grace_ms, &again,
-                                             &defaults, &loaded,           sizeof loaded};
+        const struct serve_options reload = {.program = "sonded",
+                                             .grace_ms = settings.grace_ms,
+                                             .reload = &again,
+                                             .defaults = &defaults,
+                                             .loaded = &loaded,
+                                             .settings_size = sizeof loaded};
         err = serve(&settings, &reload, &awaited, &diag);
     }
     if (!err)

@@ -68,7 +68,8 @@ static struct sonde_slice find_target(const struct sonde_profile *profile) {
 
 bool draw_is_of_several(const struct sonde_profile *profile) {
     struct sonde_slice name = find_target(profile);
-    return name.len >= 4 && memcmp(name.data, "@all", 4) == 0;
+    bool is_history = name.len == 3 && memcmp(name.data, "all", 3) == 0;
+    return is_history || (name.len >= 4 && memcmp(name.data, "@all", 4) == 0);
 }
 
 void draw_put_target(struct sonde_buf *out, const struct sonde_profile *profile) {

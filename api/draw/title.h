@@ -10,7 +10,8 @@
 /* "redis-server": the target's name if a comment of the profile has it, otherwise the program's
  * file name. Appends nothing if neither is known. */
 void draw_put_target(struct sonde_buf *out, const struct sonde_profile *profile);
-/* Whether the target is the whole machine, all processes of a name, or a process tree. */
+/* Whether the target is the whole machine, all processes of a name, a process tree, or all services
+ * of a history. */
 bool draw_is_of_several(const struct sonde_profile *profile);
 /* "CPU", "live heap": what a sample type measures. */
 const char *draw_measure(const struct sonde_profile *profile, size_t type_index);

@@ -29,6 +29,7 @@ static const char *const names[] = {
     "grpc-group",
     "heap-dumps",
     "history",
+    "history-guests",
     "history-hz",
     "history-keep",
     "history-mib",

@@ -70,8 +70,8 @@ static sonde_err begin_identity(struct collect *collect, struct sonde_diag *diag
     if (mkdir(dir, 0700) != 0 && errno != EEXIST)
         return sonde_fail_os(diag, errno, "%s cannot be created", dir);
     sonde_err err = identity_begin(dir, &collect->identity, diag);
-    uint64_t source = collect->identity.source;
-    snprintf(text, sizeof text, "instance %016llx", (unsigned long long)source);
+    snprintf(text, sizeof text, "instance %016llx",
+             (unsigned long long)collect->identity.installation);
     snprintf(collect->instance, sizeof collect->instance, "%016llx%016llx",
              (unsigned long long)store_hash(text, strlen(text)),
              (unsigned long long)store_hash(text, strlen(text) - 1));
@@ -80,6 +80,12 @@ static sonde_err begin_identity(struct collect *collect, struct sonde_diag *diag
 }
 
 /* ---- Life ---- */
+
+static void wake_if_due(struct session *session, int64_t now_ns) {
+    struct collect_link *link = session->link;
+    if (link && (link->is_throttled || session_status_is_due(link, now_ns)))
+        link->wake(link->context);
+}
 
 static void *run(void *context) {
     struct collect *collect = context;
@@ -139,6 +145,32 @@ void collect_finish(struct collect *collect) {
         session_finish(session);
 }
 
+/* With the lock held. A session without a call has nobody to wait for. */
+static bool is_drained(const struct collect *collect) {
+    for (const struct session *session = collect->sessions; session; session = session->next)
+        if (session->link && session->ring.first)
+            return false;
+    return true;
+}
+
+void collect_drain(struct collect *collect) {
+    if (!collect)
+        return;
+    int64_t end_ns = clock_ns(CLOCK_MONOTONIC) + COLLECT_DRAIN_S * NS_PER_S;
+    lock_take(&collect->lock);
+    while (!is_drained(collect) && clock_ns(CLOCK_MONOTONIC) < end_ns) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += NS_PER_S / 10;
+        until.tv_sec += until.tv_nsec / NS_PER_S;
+        until.tv_nsec %= NS_PER_S;
+        (void)lock_wait_until(&collect->lock, &collect->changed, &until);
+        for (struct session *session = collect->sessions; session; session = session->next)
+            wake_if_due(session, clock_ns(CLOCK_MONOTONIC));
+    }
+    lock_drop(&collect->lock);
+}
+
 void collect_destroy(struct collect *collect) {
     if (!collect)
         return;
@@ -196,18 +228,30 @@ static void set_settings(struct session *session, Sonde__V1__CollectSettings *se
     log_settings(session);
 }
 
+/* Makes room for a session: the one that has been without a call for longest ends. */
+static bool give_up_one(struct collect *collect) {
+    struct session *idle = NULL;
+    for (struct session *at = collect->sessions; at; at = at->next)
+        if (!at->link && !at->is_given_up && (!idle || at->idle_since_ns < idle->idle_since_ns))
+            idle = at;
+    if (!idle)
+        return false;
+    idle->is_given_up = true;
+    pthread_cond_signal(&collect->changed);
+    return true;
+}
+
 static struct session *find_or_create(struct collect *collect, const char *name,
                                       struct sonde_diag *diag) {
-    size_t count = 0;
+    size_t used = 0, ending = 0;
     struct session *session = session_find(collect, name);
     for (const struct session *at = collect->sessions; at; at = at->next)
-        count++;
+        *(at->is_given_up ? &ending : &used) += 1;
     if (session)
         return session;
-    if (count == COLLECT_MAX_SESSIONS) {
+    if (used == COLLECT_MAX_SESSIONS && (ending == COLLECT_MAX_SESSIONS || !give_up_one(collect))) {
         (void)sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
-                         "%d sessions of Collect exist already; one that has no call ends after "
-                         "its keep_s",
+                         "%d sessions of Collect have a call already; end one of them",
                          COLLECT_MAX_SESSIONS);
         return NULL;
     }
@@ -251,6 +295,7 @@ sonde_err collect_open(struct collect *collect, const Sonde__V1__CollectRequest 
         log_line(collect, "audit: collect session %s begins a call of \"%.64s\"", session->name,
                  session->controller);
         session_ack(session, request->start->ack);
+        session_check_source(session, request->start->ack);
         if (settings)
             set_settings(session, settings);
     }
@@ -304,6 +349,7 @@ sonde_err collect_receive(struct collect_link *link, const Sonde__V1__CollectReq
     bool is_displaced = link->is_displaced;
     if (!is_displaced) {
         session_ack(link->session, request->ack);
+        pthread_cond_signal(&collect->changed);
         if (request->n_resend_stacks > 0 &&
             link->resend_count - link->resend_at < SESSION_MAX_RESEND)
             err = ask_again(link, request);
@@ -345,6 +391,7 @@ void collect_close(struct collect_link *link) {
     if (session->link == link) {
         session->link = NULL;
         session->idle_since_ns = clock_ns(CLOCK_MONOTONIC);
+        pthread_cond_signal(&session->collect->changed);
     }
     lock_drop(&session->collect->lock);
     free(link->resend);
@@ -354,14 +401,9 @@ void collect_close(struct collect_link *link) {
 /* ---- Time ---- */
 
 static bool is_expired(const struct session *session, int64_t now_ns) {
-    return !session->link &&
-           now_ns - session->idle_since_ns > (int64_t)session->settings->keep_s * NS_PER_S;
-}
-
-static void wake_if_due(struct session *session, int64_t now_ns) {
-    struct collect_link *link = session->link;
-    if (link && (link->is_throttled || session_status_is_due(link, now_ns)))
-        link->wake(link->context);
+    int64_t idle_ns = now_ns - session->idle_since_ns;
+    return session->is_given_up ||
+           (!session->link && idle_ns > (int64_t)session->settings->keep_s * NS_PER_S);
 }
 
 /* Takes an expired session out of the list, so that no call can find it. */
@@ -374,9 +416,10 @@ static struct session *take_expired(struct collect *collect, int64_t now_ns) {
         taken = *at;
         *at = taken->next;
         log_line(collect,
-                 "audit: collect session %s has ended, without a call for %u s; %zu bytes of "
+                 "audit: collect session %s has ended, without a call for %lld s%s; %zu bytes of "
                  "windows that nobody acknowledged are lost",
-                 taken->name, taken->settings->keep_s, taken->ring.bytes);
+                 taken->name, (long long)((now_ns - taken->idle_since_ns) / NS_PER_S),
+                 taken->is_given_up ? ", to make room for another" : "", taken->ring.bytes);
         break;
     }
     lock_drop(&collect->lock);

@@ -27,6 +27,7 @@
 #define COLLECT_KEEP_BYTES    (16ull << 20) /* per session */
 #define COLLECT_MAX_HZ        99
 #define COLLECT_MESSAGE_BYTES (1u << 20)
+#define COLLECT_DRAIN_S       2 /* a controller that acknowledges later loses the last windows */
 #define COLLECT_STATUS_S      60
 #define COLLECT_API           1 /* version of the API; Info.api_min and api_max */
 
@@ -45,8 +46,12 @@ struct collect_options {
 
 SONDE_MUST_USE sonde_err collect_create(const struct collect_options *options,
                                         struct collect **collect, struct sonde_diag *diag);
-/* Ends the recorders. Before engine_destroy. Links must be closed. */
+/* Ends the recorders, whose last windows are sent to open links. Before engine_destroy. May be
+ * called again. */
 void collect_finish(struct collect *collect);
+/* After collect_finish: waits until open links have acknowledged everything, COLLECT_DRAIN_S at
+ * most. NULL is fine. */
+void collect_drain(struct collect *collect);
 void collect_destroy(struct collect *collect); /* after engine_destroy; NULL is fine */
 
 /* Who this is, without a session: source and first_seq are 0. Fills the message; its texts are in
@@ -56,7 +61,7 @@ void collect_identify(struct collect *collect, struct sonde_arena *arena,
 
 /* Opens a session's link with the first request, which must have `start`. wake(context):
  * collect_next may have something, or the link was displaced. SONDE_INVALID_ARGUMENT,
- * SONDE_TOO_MANY_CAPTURES (4 sessions), SONDE_OUT_OF_MEMORY. */
+ * SONDE_TOO_MANY_CAPTURES (4 sessions that have a link), SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err collect_open(struct collect *collect,
                                       const Sonde__V1__CollectRequest *start,
                                       void (*wake)(void *context), void *context,

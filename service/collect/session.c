@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/collect/session.h"
 
-#include "service/store/ids.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,18 +113,9 @@ static sonde_err put(struct store *store, const struct store_batch *batch,
 
 struct session *session_find(struct collect *collect, const char *name) {
     for (struct session *session = collect->sessions; session; session = session->next)
-        if (strcmp(session->name, name) == 0)
+        if (!session->is_given_up && strcmp(session->name, name) == 0)
             return session;
     return NULL;
-}
-
-/* The windows of two sessions are different ones, even of the same process and time. */
-static uint64_t make_source(const struct collect *collect, const char *name) {
-    char text[128];
-    int len = snprintf(text, sizeof text, "collect %016llx %s",
-                       (unsigned long long)collect->identity.source, name);
-    uint64_t source = store_hash(text, (size_t)len);
-    return source ? source : 1;
 }
 
 struct session *session_create(struct collect *collect, const char *name) {
@@ -140,7 +129,8 @@ struct session *session_create(struct collect *collect, const char *name) {
     session->collect = collect;
     session->store.ops = &ops;
     snprintf(session->name, sizeof session->name, "%s", name);
-    session->identity = (struct identity){make_source(collect, name), collect->identity.epoch};
+    session->identity = collect->identity;
+    session->identity.source = identity_draw_source();
     session->next_seq = 1;
     tables_init(&session->tables);
     ring_init(&session->ring, collect->options.keep_bytes);
@@ -149,8 +139,18 @@ struct session *session_create(struct collect *collect, const char *name) {
     return session;
 }
 
+static bool is_of_session(const struct session *session, const Sonde__V1__CollectAck *ack) {
+    return ack && ack->epoch == session->identity.epoch &&
+           (ack->source == 0 || ack->source == session->identity.source);
+}
+
+void session_check_source(struct session *session, const Sonde__V1__CollectAck *ack) {
+    if (is_of_session(session, ack) && ack->seq > session->sent_seq)
+        session->identity.source = identity_draw_source();
+}
+
 void session_ack(struct session *session, const Sonde__V1__CollectAck *ack) {
-    if (!ack || ack->epoch != session->identity.epoch)
+    if (!is_of_session(session, ack))
         return;
     uint64_t seq = ack->seq < session->sent_seq ? ack->seq : session->sent_seq;
     if (seq <= session->acked_seq)

@@ -24,7 +24,7 @@
 
 struct collect {
     struct collect_options options;
-    struct identity identity; /* of this installation */
+    struct identity identity;
     char instance[33], host[256];
     struct lock lock;
     struct session *sessions;
@@ -51,6 +51,7 @@ struct session {
     Sonde__V1__CollectSettings *settings; /* in effect */
     bool must_restart; /* the recording has other settings, or there is none yet */
     bool is_starting, has_logged;
+    bool is_given_up; /* it ends at the next tick, and cannot be found */
     uint64_t next_seq, sent_seq, acked_seq, windows;
     struct tables tables;
     struct ring ring;
@@ -85,6 +86,10 @@ struct session *session_find(struct collect *collect, const char *name);
 /* NULL when out of memory. */
 struct session *session_create(struct collect *collect, const char *name);
 void session_ack(struct session *session, const Sonde__V1__CollectAck *ack);
+/* At the start of a call. A controller that has windows which were never sent got them before this
+ * machine, with sonded running, was set back to a snapshot: the numbers are taken, so the session
+ * gets another source. */
+void session_check_source(struct session *session, const Sonde__V1__CollectAck *ack);
 uint64_t session_lost(const struct session *session);
 /* The recording has not begun yet with its settings. */
 bool session_is_pending(const struct session *session);

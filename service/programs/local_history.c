@@ -52,6 +52,7 @@ static sonde_err start(struct local_history *history, const struct local_history
         .dir = history->dir,
         .frequency_hz = (uint32_t)options->frequency_hz,
         .off_cpu_ms = (uint32_t)options->off_cpu_ms,
+        .machine = history->store && !options->guests_only,
         .functions = options->functions,
         .log = options->log,
         .on_record = options->exporter ? send_record : NULL,
@@ -97,7 +98,8 @@ void local_history_info(void *context, struct rpc_recorder_state *info) {
         recording_state(history->recording, &state);
     info->targets = state.targets;
     info->lost_windows = state.lost_windows;
-    snprintf(info->trouble, sizeof info->trouble, "%s", state.trouble);
+    memcpy(info->trouble, state.trouble, sizeof info->trouble);
+    memcpy(info->refusal, state.refusal, sizeof info->refusal);
 }
 
 void local_history_finish(struct local_history *history) {

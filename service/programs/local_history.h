@@ -17,6 +17,7 @@ struct local_history_options {
     bool stores;                       /* otherwise the recording only feeds the exporter */
     struct exporter *exporter;         /* NULL = nothing is sent; must outlive the history */
     uint64_t frequency_hz, off_cpu_ms; /* as in recording.h */
+    bool guests_only;                  /* no processes without a guest */
     uint64_t keep_s, max_mib;
     struct function_times *functions; /* as in recording.h */
     void (*log)(const char *line);

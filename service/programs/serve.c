@@ -94,6 +94,9 @@ void serve_until_signal(const struct serve_options *options, struct rpc_server *
     wait_for_end(options, awaited, has_terminal);
     exit_watchdog_start(program, "running calls",
                         (uint32_t)(grace_ms + 999) / 1000 + EXIT_WATCHDOG_S);
+    if (options->before_stop)
+        options->before_stop(options->context);
+    exit_watchdog_step("running calls");
     rpc_server_stop(server, (unsigned)grace_ms);
 }
 

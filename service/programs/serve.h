@@ -22,13 +22,16 @@ struct serve_options {
     const struct settings_reload *reload;
     const void *defaults, *loaded;
     size_t settings_size;
+    /* After the signal, while calls still run; NULL = nothing. */
+    void (*before_stop)(void *context);
+    void *context;
 };
 
 /* Call it before any other thread starts, so that only the main thread receives the signals. */
 void serve_block_signals(sigset_t *awaited);
 /* Confines the process, or prints why it runs unconfined; then prints the server's addresses, tells
  * the service manager, and returns when a signal arrives. SIGHUP reloads instead if the process has
- * no terminal. Starts the exit watchdog and lets calls finish for grace_ms. */
+ * no terminal. Starts the exit watchdog, calls before_stop and lets calls finish for grace_ms. */
 void serve_until_signal(const struct serve_options *options, struct rpc_server *server,
                         const sigset_t *awaited);
 /* For rpc_server_options.log: a line on stderr. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who this sonded is in the store: a random number, kept in a file, and how often it has started.
- * With a counter, they identify every window that it ever records, so that a window that is written
- * again is recognised. A file that is missing or damaged leads to a new random number. Any
- * thread. */
+ * Who records. A window is identified by (source, epoch, number), so a store that receives it again
+ * recognises it. Windows wait in memory only, so a source need not outlive its recording, and it is
+ * drawn for each one: an image or a snapshot of a machine cannot repeat it. The installation stays.
+ *
+ * Thread safety: any thread. */
 #ifndef SONDE_SERVICE_RECORDING_IDENTITY_H
 #define SONDE_SERVICE_RECORDING_IDENTITY_H
 
@@ -12,12 +13,16 @@
 #include <stdint.h>
 
 struct identity {
-    uint64_t source; /* not 0 */
-    uint32_t epoch;  /* from 1 */
+    uint64_t source;       /* of one recording; not 0 */
+    uint64_t installation; /* of a data directory on a machine; not 0 */
+    uint32_t epoch;        /* counts the starts, from 1 */
 };
 
-/* Reads dir/source, counts the start and writes the file durably. SONDE_IO. */
+/* Reads dir/source, counts the start and writes the file durably. A file that is missing or damaged
+ * leads to a new installation. SONDE_IO. */
 SONDE_MUST_USE sonde_err identity_begin(const char *dir, struct identity *identity,
                                         struct sonde_diag *diag);
+/* A source that no other recording has, on this machine or another. */
+uint64_t identity_draw_source(void);
 
 #endif

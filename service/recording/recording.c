@@ -209,9 +209,9 @@ static void *run_clock(void *context) {
 
 static void on_record(void *context, const struct record *record) {
     struct recording *recording = context;
-    if (recording->options.functions && record->event == SONDE_ON_CPU)
+    if (recording->options.functions && record->event == SONDE_ON_CPU && !record->is_outside)
         function_times_add(recording->options.functions, record->target->name, record->profile);
-    if (recording->options.on_record)
+    if (recording->options.on_record && !record->is_outside)
         recording->options.on_record(recording->options.context, record);
     if (recording->queue)
         queue_add_record(recording->queue, record);
@@ -263,6 +263,7 @@ static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
         .max_overhead = options->max_overhead > 0 ? options->max_overhead : RECORDING_MAX_OVERHEAD,
         .off_cpu_ms = options->off_cpu_ms,
         .no_heap = options->no_heap,
+        .machine = options->machine,
         .choose = options->choose ? choose : NULL,
         .on_counts = options->on_counts ? on_counts : NULL,
         .on_record = on_record,
@@ -309,6 +310,8 @@ void recording_state(struct recording *recording, struct recording_state *state)
         .targets = is_finished ? 0 : record_count(recording->recorder),
         .lost_windows = recording->queue ? queue_lost(recording->queue) : 0,
     };
+    if (!is_finished)
+        record_refusal(recording->recorder, state->refusal);
     lock_take(&recording->lock);
     memcpy(state->trouble, recording->trouble, sizeof state->trouble);
     lock_drop(&recording->lock);

@@ -3,7 +3,8 @@
  * Rust's demangler runs before C++'s, because a legacy Rust name (_ZN..17h<16 hex>E) is also a
  * valid C++ name, which would become "S$LT$T$GT$::get::hba1a...". libiberty's callback functions
  * keep their state on the stack, so the callback can leave with longjmp when it has enough text.
- * That bounds names whose back references double the output with every letter. */
+ * That bounds names whose back references double the output with every letter. D's demangler has no
+ * such function, so names of D are bounded before. */
 #include "service/symbol/demangle.h"
 
 #include "api/text/utf8.h"
@@ -11,17 +12,21 @@
 #include <ctype.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* libiberty's recursion limit suits names of up to 1024 bytes. Templates have longer names; up to
  * 2048 bytes, their recursion fits on a thread's stack without that limit. */
 #define PLAIN_LIMIT   1024u
 #define MANGLED_LIMIT 2048u
+/* A name of D with so many back references becomes at most 4096 times as long, for a moment. */
+#define D_REFERENCES 12u
 
 /* --- suffixes --------------------------------------------------------------------------------- */
 
-static const char *const suffixes[] = {"isra", "constprop",  "part",  "cold", "lto_priv",
-                                       "llvm", "localalias", "clone", "warm", "__uniq"};
+static const char *const suffixes[] = {"isra",     "constprop", "part",       "cold",
+                                       "lto_priv", "llvm",      "localalias", "clone",
+                                       "warm",     "__uniq",    "__part"};
 /* Parts of a coroutine. They count only after mangled names, because Go functions have such
  * names. */
 static const char *const coroutine_suffixes[] = {"resume", "destroy", "cleanup", "actor"};
@@ -143,9 +148,24 @@ static bool demangle(const char *name, size_t len, struct output *output) {
            cplus_demangle_v3_callback(name, options, on_text, output) && output->len > 0;
 }
 
+/* D. */
+static bool demangle_d(const char *name, struct output *output) {
+    unsigned references = 0;
+    for (const char *at = name; *at; at++)
+        references += *at == 'Q';
+    bool is_small = strlen(name) <= PLAIN_LIMIT && references <= D_REFERENCES;
+    char *text = is_small ? dlang_demangle(name, DMGL_PARAMS | DMGL_ANSI) : NULL;
+    output->len = 0;
+    if (text && !setjmp(output->full))
+        on_text(text, strlen(text), output);
+    free(text);
+    return output->len > 0;
+}
+
 void symbol_demangle(const char *name, struct sonde_buf *to) {
     size_t whole = strlen(name), len = symbol_clone_base(name, whole);
-    bool mangled = name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+    bool is_d = name[0] == '_' && name[1] == 'D';
+    bool mangled = is_d || (name[0] == '_' && (name[1] == 'Z' || name[1] == 'R'));
     if (!mangled || len > MANGLED_LIMIT) {
         symbol_clean(name, len, to);
         return;
@@ -155,7 +175,7 @@ void symbol_demangle(const char *name, struct sonde_buf *to) {
     struct output output;
     memcpy(bare, name, len);
     bare[plt ? len - 4 : len] = 0;
-    if (!demangle(bare, strlen(bare), &output)) {
+    if (is_d ? !demangle_d(bare, &output) : !demangle(bare, strlen(bare), &output)) {
         symbol_clean(name, len, to);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Turns linkage names into display names. Clone suffixes (".isra.0", ".cold", ".llvm.123") and
- * symbol versions ("@@V1") are removed. libiberty demangles C++ and both of Rust's schemes, with
+ * symbol versions ("@@V1") are removed. libiberty demangles C++, D and both of Rust's schemes, with
  * limits on input and output. The result is valid UTF-8 without control characters, whatever the
  * input was. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_SYMBOL_DEMANGLE_H

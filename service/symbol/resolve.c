@@ -194,7 +194,7 @@ static bool same_base(const char *left, const char *right) {
 /* The linkage name of a C function in DWARF is an alias of the compiler's choice, as
  * "__GI___libc_write"; the symbol table knows which of the aliases is public. */
 static bool is_mangled(const char *name) {
-    return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+    return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R' || name[1] == 'D');
 }
 
 /* Completes the outermost frame, which is the function itself. `symbol` is the symbol at the

@@ -114,8 +114,10 @@ static sonde_err prepare_sonded(struct run *run, struct sonde_diag *diag) {
         helper_add(sonded, "--data-dir");
         helper_add(sonded, run->settings.data_dir);
     }
-    if (run->settings.history)
+    if (run->settings.history) {
         helper_add(sonded, "--history");
+        helper_add(sonded, "--history-guests");
+    }
     if (!run->settings.keep)
         helper_add(sonded, "--private");
     add_protection(&run->settings, sonded);

@@ -14,8 +14,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#define MAX_RESEND_STACKS    10000
-#define CONTROLLER_SPREAD_MS 10000u /* new hosts are first tried within this time */
+#define MAX_RESEND_STACKS 10000
 
 /* What a host's last CollectStatus said. */
 struct host_status {
@@ -44,7 +43,9 @@ struct host {
     /* From hello. */
     char host[256], instance[64], version[64];
     uint32_t epoch;
-    uint64_t durable_seq; /* of that epoch: what is safe here, whichever call it came from */
+    uint64_t source;
+    uint64_t durable_seq;   /* of that source: what is safe here, whichever call it came from */
+    char twin_trouble[384]; /* another host has the same instance; "" = none has */
     int64_t connected_unix_ns, clock_offset_ns, last_window_unix_ns;
     struct host_status status;
     struct loss lost_before[MAX_LOSSES]; /* by sessions that have ended */
@@ -128,7 +129,9 @@ void log_host(struct controller *controller, const struct host *host, const char
 void controller_watch_pause(struct controller *controller);
 
 /* hosts.c */
-struct host *host_create(struct controller *controller, const struct discovered_host *from);
+/* The first call begins within spread_ms. */
+struct host *host_create(struct controller *controller, const struct discovered_host *from,
+                         uint32_t spread_ms);
 void host_take(struct host *host);
 void host_drop(struct host *host);
 struct host *host_find(struct controller *controller, const char *name);
@@ -139,8 +142,11 @@ bool hosts_insert(struct controller *controller, struct host *host);
 /* Adds the windows that the host lost, by cause, in all its sessions. */
 void host_losses(const struct host *host, struct loss lost[MAX_LOSSES]);
 void losses_add(struct loss *to, const struct loss *from);
-/* Why nothing comes from the host, or "". */
+/* What is wrong with the host, or "". */
 const char *host_trouble(const struct host *host);
+bool host_is_well(const struct host *host);
+/* After a hello: whether another host has the same instance. */
+void hosts_note_twins(struct controller *controller, struct host *host);
 void loss_add(struct loss *losses, const char *cause, uint64_t count);
 
 /* link.c */

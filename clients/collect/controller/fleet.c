@@ -155,9 +155,7 @@ static bool add_host(struct sonde_arena *arena, const struct controller *control
 static bool is_wanted(const struct host *host, const char *name, bool only_in_trouble) {
     if (name[0] && strcmp(host->name, name) != 0)
         return false;
-    bool is_well = host->state == HOST_ELSEWHERE ||
-                   (host->state == HOST_CONNECTED && !host->status.trouble[0]);
-    return !only_in_trouble || !is_well;
+    return !only_in_trouble || !host_is_well(host);
 }
 
 static sonde_err list_hosts(struct controller *controller, const char *name, bool only_in_trouble,

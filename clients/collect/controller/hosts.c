@@ -97,7 +97,8 @@ static bool describe(struct host *host, const struct discovered_host *from) {
     return true;
 }
 
-struct host *host_create(struct controller *controller, const struct discovered_host *from) {
+struct host *host_create(struct controller *controller, const struct discovered_host *from,
+                         uint32_t spread_ms) {
     struct host *host = calloc(1, sizeof *host);
     if (!host)
         return NULL;
@@ -105,7 +106,7 @@ struct host *host_create(struct controller *controller, const struct discovered_
     host->is_own = !controller->is_sharing;
     host->number = ++controller->next_number;
     host->name = strdup(from->name);
-    host->next_try_ms = now_monotonic_ms() + backoff_jitter_ms(CONTROLLER_SPREAD_MS);
+    host->next_try_ms = now_monotonic_ms() + backoff_jitter_ms(spread_ms);
     if (host->name && describe(host, from))
         return host;
     host_drop(host);
@@ -127,6 +128,41 @@ struct host *host_find(struct controller *controller, const char *name) {
     return found ? *found : NULL;
 }
 
+/* Machines with one instance were made from one image, or one machine is listed twice. */
+static void note_twin(struct controller *controller, struct host *host) {
+    const struct host *twin = NULL;
+    bool is_news = !host->twin_trouble[0];
+    for (size_t i = 0; i < controller->host_count && host->instance[0] && !twin; i++) {
+        const struct host *other = controller->hosts[i];
+        if (other != host && other->state != HOST_ELSEWHERE &&
+            strcmp(other->instance, host->instance) == 0)
+            twin = other;
+    }
+    host->twin_trouble[0] = 0;
+    if (!twin)
+        return;
+    snprintf(host->twin_trouble, sizeof host->twin_trouble,
+             "same identity as host %.100s: listed twice, or a clone; if so, delete collect/source "
+             "in its data directory and restart sonded",
+             twin->name);
+    if (is_news)
+        log_host(controller, host, host->twin_trouble);
+}
+
+static void note_twins(struct controller *controller) {
+    for (size_t i = 0; i < controller->host_count; i++)
+        if (controller->hosts[i]->twin_trouble[0])
+            note_twin(controller, controller->hosts[i]);
+}
+
+void hosts_note_twins(struct controller *controller, struct host *host) {
+    note_twin(controller, host);
+    for (size_t i = 0; i < controller->host_count && host->twin_trouble[0]; i++)
+        if (strcmp(controller->hosts[i]->instance, host->instance) == 0)
+            note_twin(controller, controller->hosts[i]);
+    note_twins(controller);
+}
+
 static void forget(struct controller *controller, struct host *host) {
     struct loss lost[MAX_LOSSES] = {{.count = 0}};
     breaker_forget(controller->breaker, host->number);
@@ -146,6 +182,7 @@ void hosts_sweep(struct controller *controller) {
             forget(controller, controller->hosts[i]);
     }
     controller->host_count = kept;
+    note_twins(controller);
 }
 
 /* A call to an address that has changed ends. A host that registered and is listed now is called.
@@ -167,6 +204,7 @@ static struct host **merge(struct controller *controller, const struct discovere
                            size_t *count) {
     struct host **hosts =
         calloc(controller->host_count + list->count + 1, sizeof *controller->hosts);
+    uint32_t spread_ms = backoff_spread_ms(list->count);
     *count = controller->host_count;
     if (!hosts)
         return NULL;
@@ -178,7 +216,7 @@ static struct host **merge(struct controller *controller, const struct discovere
         struct host *host = host_find(controller, list->hosts[i].name);
         if (host)
             update(controller, host, &list->hosts[i]);
-        else if ((host = host_create(controller, &list->hosts[i])))
+        else if ((host = host_create(controller, &list->hosts[i], spread_ms)))
             hosts[(*count)++] = host;
         if (host)
             host->is_seen = true;

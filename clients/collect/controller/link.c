@@ -95,8 +95,8 @@ static void on_durable(void *context, bool is_durable) {
     } else if (!link->is_broken && entry->seq > link->durable_seq) {
         link->durable_seq = entry->seq;
     }
-    if (is_durable && link->host->epoch == link->decoder.epoch &&
-        link->durable_seq > link->host->durable_seq)
+    if (is_durable && link->host->source == link->decoder.source &&
+        link->host->epoch == link->decoder.epoch && link->durable_seq > link->host->durable_seq)
         link->host->durable_seq = link->durable_seq;
     link_send(link);
     link_drop(link);
@@ -203,9 +203,10 @@ static sonde_err read_hello(struct link *link, const Sonde__V1__CollectHello *he
         decoder_hello(&link->decoder, hello, host->name, host->labels, host->label_count, diag);
     if (err)
         return err;
-    if (hello->epoch != host->epoch || strcmp(hello->instance, host->instance) != 0)
+    if (hello->epoch != host->epoch || hello->source != host->source)
         host->durable_seq = 0;
     host->epoch = hello->epoch;
+    host->source = hello->source;
     snprintf(host->host, sizeof host->host, "%s", hello->host);
     snprintf(host->instance, sizeof host->instance, "%s", hello->instance);
     snprintf(host->version, sizeof host->version, "%s", hello->version);
@@ -215,6 +216,7 @@ static sonde_err read_hello(struct link *link, const Sonde__V1__CollectHello *he
         log_host(controller, host, "is connected again");
     host->state = HOST_CONNECTED;
     host->last_error[0] = 0;
+    hosts_note_twins(controller, host);
     link->has_hello = true;
     link->durable_seq = link->acked_seq = host->durable_seq;
     breaker_report(controller->breaker, host->number, false, now_monotonic_ms());
@@ -269,7 +271,8 @@ static void leave_host(struct link *link, bool is_ours, bool was_long, int64_t n
     host->connected_unix_ns = 0;
     host->gone_ms = now_ms;
     host->failures = is_ours ? 0 : was_long ? 1 : host->failures + 1;
-    host->next_try_ms = now_ms + (is_ours ? 0 : backoff_ms(host->failures));
+    uint32_t max_ms = backoff_max_ms(controller->host_count);
+    host->next_try_ms = now_ms + (is_ours ? 0 : backoff_ms(host->failures, max_ms));
     host->state = !host->is_own                 ? HOST_ELSEWHERE
                   : is_refusal(host->last_code) ? HOST_REFUSED
                                                 : HOST_WAITING;

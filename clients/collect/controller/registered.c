@@ -75,7 +75,7 @@ static sonde_err add_host(struct controller *controller, const char *name, const
     if (count >= REGISTERED_MAX_HOSTS)
         return sonde_fail(diag, SONDE_UNAVAILABLE, "limit of %d registered hosts reached",
                           REGISTERED_MAX_HOSTS);
-    struct host *host = host_create(controller, &from);
+    struct host *host = host_create(controller, &from, 0);
     if (!host || !hosts_insert(controller, host)) {
         if (host)
             host_drop(host);

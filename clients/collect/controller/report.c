@@ -117,9 +117,15 @@ static void put_losses(struct sonde_buf *out, const struct host *host) {
 }
 
 const char *host_trouble(const struct host *host) {
-    return host->state == HOST_CONNECTED   ? host->status.trouble
-           : host->state == HOST_ELSEWHERE ? ""
-                                           : host->last_error;
+    if (host->state == HOST_ELSEWHERE)
+        return "";
+    const char *text = host->state == HOST_CONNECTED ? host->status.trouble : host->last_error;
+    return text[0] ? text : host->twin_trouble;
+}
+
+bool host_is_well(const struct host *host) {
+    return host->state == HOST_ELSEWHERE ||
+           (host->state == HOST_CONNECTED && !host_trouble(host)[0]);
 }
 
 static void put_host(struct sonde_buf *out, const struct controller *controller,
@@ -183,16 +189,11 @@ static void put_line(struct sonde_buf *out, const struct host *host) {
     sonde_buf_puts(out, "\n");
 }
 
-static bool is_well(const struct host *host) {
-    return host->state == HOST_ELSEWHERE ||
-           (host->state == HOST_CONNECTED && !host->status.trouble[0]);
-}
-
 void controller_hosts_text(struct controller *controller, struct sonde_buf *out) {
     lock(controller);
     for (int well = 0; well <= 1; well++)
         for (size_t i = 0; i < controller->host_count; i++)
-            if (is_well(controller->hosts[i]) == well)
+            if (host_is_well(controller->hosts[i]) == well)
                 put_line(out, controller->hosts[i]);
     unlock(controller);
 }

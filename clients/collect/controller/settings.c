@@ -39,6 +39,7 @@ Sonde__V1__CollectRequest *settings_start(struct link *link, struct sonde_arena 
             return NULL;
         sonde__v1__collect_ack__init(start->ack);
         start->ack->epoch = link->host->epoch;
+        start->ack->source = link->host->source;
         start->ack->seq = link->host->durable_seq;
     }
     request->start = start;
@@ -53,6 +54,7 @@ static bool add_ack(struct link *link, Sonde__V1__CollectRequest *request,
         return false;
     sonde__v1__collect_ack__init(ack);
     ack->epoch = link->decoder.epoch;
+    ack->source = link->decoder.source;
     ack->seq = link->acked_seq = link->durable_seq;
     request->ack = ack;
     return true;

@@ -48,7 +48,7 @@ static void apply(struct controller *controller, struct host *host, int64_t now_
     bool was_own = host->is_own;
     host->is_own = strcmp(sharing_owner(controller, host), controller->options.name) == 0;
     if (host->is_own && !was_own)
-        host->next_try_ms = now_ms + backoff_jitter_ms(CONTROLLER_SPREAD_MS);
+        host->next_try_ms = now_ms + backoff_jitter_ms(backoff_spread_ms(controller->host_count));
     if (host->link)
         host->link->leave_ms = host->is_own ? 0 : was_own ? now_ms : host->link->leave_ms;
     if (!host->is_own && !host->link)

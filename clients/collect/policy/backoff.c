@@ -13,13 +13,21 @@ static uint32_t random_below(uint32_t bound) {
     return (uint32_t)((uint64_t)bits * bound >> 32);
 }
 
-uint32_t backoff_ms(uint32_t failures) {
-    uint32_t pause = BACKOFF_FIRST_MS;
-    for (uint32_t i = 1; i < failures && pause < BACKOFF_MAX_MS; i++)
+uint32_t backoff_ms(uint32_t failures, uint32_t max_ms) {
+    uint32_t pause = max_ms / 8 < BACKOFF_FIRST_MS ? max_ms / 8 : BACKOFF_FIRST_MS;
+    for (uint32_t i = 1; i < failures && pause < max_ms; i++)
         pause *= 2;
-    if (pause > BACKOFF_MAX_MS)
-        pause = BACKOFF_MAX_MS;
+    if (pause > max_ms)
+        pause = max_ms;
     return pause / 2 + random_below(pause - pause / 2 + 1);
+}
+
+uint32_t backoff_max_ms(size_t hosts) {
+    return hosts < 10000 ? 4000 + (uint32_t)hosts * 56 / 10 : BACKOFF_MAX_MS;
+}
+
+uint32_t backoff_spread_ms(size_t hosts) {
+    return hosts < BACKOFF_SPREAD_MS ? (uint32_t)hosts : BACKOFF_SPREAD_MS;
 }
 
 uint32_t backoff_jitter_ms(uint32_t span_ms) {

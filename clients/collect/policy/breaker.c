@@ -139,6 +139,7 @@ void breaker_report(struct breaker *breaker, uint64_t id, bool is_failure, int64
         count_failure(breaker, number, now_ms);
     } else {
         breaker->hosts[number].outcome = CONNECTED;
+        breaker->probe_ms = now_ms - BREAKER_PROBE_S * 1000;
         breaker->connected++;
     }
     update(breaker, now_ms);

@@ -11,10 +11,11 @@
  *     failed / (failed + connected), of at least BREAKER_MIN_HOSTS hosts
  *
  * The breaker opens when the share is more than limit_percent. Then only one host is tried every
- * BREAKER_PROBE_S. It closes when the share is at most half of the limit and the last outcome was a
- * success, or when no failure counts any more. Old failures stop counting after BREAKER_WINDOW_S,
- * so that 10,000 hosts need not be probed one by one; the probe's success is asked for so that the
- * breaker stays open while nothing has changed. Hosts that are connected stay connected.
+ * BREAKER_PROBE_S, and another one as soon as that succeeds. It closes when the share is at most
+ * half of the limit and the last outcome was a success, or when no failure counts any more. Old
+ * failures stop counting after BREAKER_WINDOW_S, so that 10,000 hosts need not be probed one by
+ * one; the probe's success is asked for so that the breaker stays open while nothing has changed.
+ * Hosts that are connected stay connected.
  *
  * At most BREAKER_MAX_HOSTS hosts are counted; the outcomes of others are ignored.
  *

@@ -242,7 +242,7 @@ static sonde_err send_request(struct deliver *deliver, struct sonde_slice reques
         pthread_mutex_lock(&deliver->lock);
         deliver->state.retries++;
         pthread_mutex_unlock(&deliver->lock);
-        uint32_t pause_ms = backoff_ms(failures);
+        uint32_t pause_ms = backoff_ms(failures, BACKOFF_MAX_MS);
         pause_for(deliver, pause_ms < DELIVER_MAX_RETRY_MS ? pause_ms : DELIVER_MAX_RETRY_MS);
     }
 }

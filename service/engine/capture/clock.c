@@ -79,7 +79,7 @@ static void start(struct target *target, const struct wanted *wanted) {
     send_config(target, wanted->period_ns, wanted->wall_period_ns);
     target->clock = CLOCK_STARTING;
     target->start_sequence = target->sequence;
-    target->clock_deadline_ns = now_monotonic_ns() + ENGINE_START_NS;
+    target->clock_deadline_ns = now_monotonic_ns() + target->engine->start_ns;
 }
 
 static void stop(struct target *target) {
@@ -184,6 +184,25 @@ static void on_refused(struct target *target, const struct clock_answer *answer)
     clock_fail(target, SONDE_NO_CLOCK, text);
 }
 
+/* The guest may be stopped: a capture that somebody waits for fails, a recording begins when the
+ * guest goes on. */
+static void fail_late(struct target *target, uint64_t now_ns) {
+    char text[160];
+    snprintf(text, sizeof text,
+             "%s did not start its sampling clock within %llu s; is the process stopped?",
+             target->info.name, ENGINE_START_NS / 1000000000ull);
+    target->clock_deadline_ns = now_ns + target->engine->start_ns;
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state != CAPTURE_WAITING || !capture->wait_end_ns)
+            continue;
+        if (now_ns >= capture->wait_end_ns)
+            cpu_capture_fail(capture, SONDE_NOT_AVAILABLE, text);
+        else
+            target->clock_deadline_ns = earlier(target->clock_deadline_ns, capture->wait_end_ns);
+    }
+    clock_adjust(target);
+}
+
 void clock_fail(struct target *target, sonde_err err, const char *text) {
     fail_all(target, err, text);
     clock_stopped(target);
@@ -219,14 +238,8 @@ void clock_on_answer(struct target *target, const struct clock_answer *answer) {
 /* Handles the clock's own deadlines. */
 void clock_tick(struct target *target, uint64_t now_ns) {
     bool is_late = now_ns >= target->clock_deadline_ns;
-    if (target->clock == CLOCK_STARTING && is_late) {
-        char text[160];
-        snprintf(text, sizeof text,
-                 "%s did not start its sampling clock within %llu s; is the process stopped?",
-                 target->info.name, ENGINE_START_NS / 1000000000ull);
-        fail_all(target, SONDE_NOT_AVAILABLE, text);
-        clock_adjust(target);
-    }
+    if (target->clock == CLOCK_STARTING && is_late)
+        fail_late(target, now_ns);
     if (target->clock == CLOCK_STOPPING && is_late)
         clock_stopped(target);
     bool is_drained = target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING;

@@ -117,8 +117,9 @@ struct engine {
     uint64_t timer_ns; /* when the timer fires, 0 = never */
     char *scratch;     /* for one read */
 
-    /* ENGINE_TURN_NS, ENGINE_USER_NS, ENGINE_LAST_NS and HOST_IDLE_NS, except in tests. */
-    _Atomic uint64_t turn_ns, user_ns, last_ns, idle_ns;
+    /* ENGINE_START_NS, ENGINE_TURN_NS, ENGINE_USER_NS, ENGINE_LAST_NS and HOST_IDLE_NS, except in
+     * tests. */
+    _Atomic uint64_t start_ns, turn_ns, user_ns, last_ns, idle_ns;
     _Atomic bool is_ending;
     _Atomic uint64_t jobs_running; /* submitted and not completed */
     _Atomic uint32_t captures_running, streams_running, checks_waiting;

@@ -106,6 +106,7 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     engine->epoll_fd = engine->event_fd = engine->timer_fd = engine->spare_fd = -1;
     engine->listen_fd = engine->lock_fd = -1;
+    engine->start_ns = ENGINE_START_NS;
     engine->turn_ns = ENGINE_TURN_NS;
     engine->user_ns = ENGINE_USER_NS;
     engine->source = options->source;

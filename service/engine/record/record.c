@@ -3,13 +3,11 @@
  * A recorded target is referenced by the recorder's list and by each request that runs: its two
  * captures and the snapshot of its heap. Requests start with the recorder's lock held, so that an
  * event that arrives before the call has returned finds the handle. */
-#include "service/engine/record/record.h"
+#include "service/engine/record/record_state.h"
 
 #include "service/engine/heap/heap.h"
-#include "service/engine/record/heap_delta.h"
-#include "service/host/processes/cgroup.h"
-#include "service/locks.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,45 +15,11 @@
 /* Stacks in the sums of all heaps, about 40 bytes each. */
 #define RECORD_HEAP_STACKS (1u << 22)
 
-enum { CPU, OFF_CPU, CAPTURES };
-
-struct capture_slot {
-    struct recorded *recorded;
-    struct engine_capture *capture; /* NULL = none runs */
-    uint64_t retry_ms;              /* when to start the next one; UINT64_MAX = never */
-    struct record_choice choice;    /* of the capture that runs, or ran last */
-};
-
-struct recorded {
-    struct recorded *next;
-    uint32_t refs;
-    struct recorder *recorder;
-    struct engine_target target;
-    char cgroup[CGROUP_BYTES];
-    bool is_heap_asked;
-    struct record_choice choice; /* in effect */
-    struct capture_slot slots[CAPTURES];
-    uint64_t heap_due_ms;
-    struct heap_delta heap; /* belongs to the request that runs */
-};
-
-struct recorder {
-    struct engine *engine;
-    struct record_options options;
-    struct engine_watch *watch;
-    struct lock lock; /* guards what follows, and the targets */
-    pthread_cond_t idle;
-    struct recorded *targets;
-    uint32_t requests;          /* that run */
-    _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */
-    uint64_t now_ms;
-    bool is_finishing;
-};
-
 static void release(struct recorded *recorded) {
     if (--recorded->refs > 0)
         return;
     heap_delta_finish(&recorded->heap);
+    machine_destroy(recorded->machine);
     free(recorded);
 }
 
@@ -79,6 +43,11 @@ static void on_profile(void *context, struct sonde_profile *profile,
     struct capture_slot *slot = context;
     struct recorded *recorded = slot->recorded;
     struct recorder *recorder = recorded->recorder;
+    slot->pause_ms = 0;
+    if (recorded->machine) {
+        record_machine_add(recorded, profile, metadata);
+        return;
+    }
     const struct record record = {
         .event = slot == &recorded->slots[CPU] ? SONDE_ON_CPU : SONDE_OFF_CPU,
         .target = &recorded->target,
@@ -107,15 +76,33 @@ static bool may_retry(const struct capture_slot *slot, sonde_err err) {
            !(is_off_cpu && err != SONDE_OK);
 }
 
+/* With the lock held. */
+static void note_refusal(struct recorded *recorded, sonde_err err, const struct sonde_diag *diag) {
+    char *text = recorded->recorder->refusal;
+    if (recorded->machine)
+        snprintf(text, RECORD_REFUSAL, "%s", err ? sonde_diag_text(diag, err) : "");
+}
+
+/* When the next try is due. */
+static uint64_t next_try_ms(struct capture_slot *slot, sonde_err err) {
+    if (!may_retry(slot, err))
+        return UINT64_MAX;
+    slot->pause_ms = slot->pause_ms == 0                      ? RECORD_RETRY_MS
+                     : slot->pause_ms < RECORD_MAX_TRY_MS / 2 ? slot->pause_ms * 2
+                                                              : RECORD_MAX_TRY_MS;
+    return slot->recorded->recorder->now_ms + slot->pause_ms;
+}
+
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
     struct capture_slot *slot = context;
     struct recorder *recorder = slot->recorded->recorder;
     lock_take(&recorder->lock);
     struct engine_capture *ended = slot->capture;
     slot->capture = NULL;
-    slot->retry_ms = may_retry(slot, err) ? recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    slot->retry_ms = next_try_ms(slot, err);
     if (!err && !is_same(slot->choice, slot->recorded->choice))
         slot->retry_ms = 0; /* it was ended for another choice */
+    note_refusal(slot->recorded, err, diag);
     end_request(slot->recorded);
     lock_drop(&recorder->lock);
     engine_capture_release(ended);
@@ -129,7 +116,8 @@ static void start_capture(struct capture_slot *slot) {
     bool is_off_cpu = slot == &recorded->slots[OFF_CPU];
     uint32_t off_cpu_hz = options->off_cpu_ms ? 1000 / options->off_cpu_ms : 0;
     const struct engine_cpu_spec spec = {
-        .target = {.uuid = recorded->target.uuid},
+        .target = {.uuid = recorded->machine ? NULL : recorded->target.uuid,
+                   .all = recorded->machine != NULL},
         .frequency_hz = !is_off_cpu  ? recorded->choice.frequency_hz
                         : off_cpu_hz ? off_cpu_hz
                                      : 1,
@@ -138,7 +126,8 @@ static void start_capture(struct capture_slot *slot) {
         .max_overhead = options->max_overhead,
         .is_recording = true,
     };
-    if (is_off_cpu && options->off_cpu_ms == 0)
+    struct sonde_diag diag = {0};
+    if (is_off_cpu && (options->off_cpu_ms == 0 || recorded->machine))
         return;
     slot->choice = recorded->choice;
     slot->retry_ms = UINT64_MAX;
@@ -146,12 +135,12 @@ static void start_capture(struct capture_slot *slot) {
         return;
     begin_request(recorded);
     sonde_err err =
-        engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, NULL);
+        engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, &diag);
+    note_refusal(recorded, err, &diag);
     if (!err)
         return;
     slot->capture = NULL;
-    slot->retry_ms =
-        may_retry(slot, err) ? recorded->recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    slot->retry_ms = next_try_ms(slot, err);
     end_request(recorded);
 }
 
@@ -277,6 +266,8 @@ static void remove_target(struct recorder *recorder, const struct engine_target 
         if (strcmp(recorded->target.uuid, target->uuid) != 0)
             continue;
         *at = recorded->next;
+        if (recorder->machine)
+            record_machine_leave(recorder, target->pid);
         release(recorded);
         return;
     }
@@ -310,7 +301,9 @@ sonde_err record_create(struct engine *engine, const struct record_options *opti
     recorder->now_ms = options->now_monotonic_ms;
     lock_init(&recorder->lock, LOCK_RECORDER);
     pthread_cond_init(&recorder->idle, NULL);
-    sonde_err err = engine_watch(engine, on_target, recorder, &recorder->watch);
+    sonde_err err = options->machine ? record_machine_create(recorder) : SONDE_OK;
+    if (!err)
+        err = engine_watch(engine, on_target, recorder, &recorder->watch);
     if (err) {
         record_destroy(recorder);
         return sonde_fail(diag, err, "out of memory");
@@ -330,6 +323,26 @@ static void report_counts(struct recorder *recorder) {
         recorder->options.on_counts(recorder->options.context, recorded_count, left_out);
 }
 
+/* With the lock held. */
+static void start_due(struct recorded *recorded) {
+    for (int i = 0; i < CAPTURES; i++) {
+        struct capture_slot *slot = &recorded->slots[i];
+        if (!slot->capture && recorded->recorder->now_ms >= slot->retry_ms)
+            start_capture(slot);
+    }
+}
+
+/* With the lock held. */
+static void ask_due_heap(struct recorded *recorded) {
+    const struct record_options *options = &recorded->recorder->options;
+    uint64_t now_ms = recorded->recorder->now_ms;
+    if (options->no_heap || recorded->choice.frequency_hz == 0 || now_ms < recorded->heap_due_ms)
+        return;
+    recorded->heap_due_ms = now_ms + options->heap_ms;
+    if (!recorded->is_heap_asked)
+        ask_heap(recorded);
+}
+
 void record_tick(struct recorder *recorder, uint64_t now_ms) {
     lock_take(&recorder->lock);
     recorder->now_ms = now_ms;
@@ -337,18 +350,11 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
          recorded = recorded->next) {
         if (recorder->options.choose)
             apply_choice(recorded);
-        for (int i = 0; i < CAPTURES; i++) {
-            struct capture_slot *slot = &recorded->slots[i];
-            if (!slot->capture && now_ms >= slot->retry_ms)
-                start_capture(slot);
-        }
-        if (recorder->options.no_heap || recorded->choice.frequency_hz == 0 ||
-            now_ms < recorded->heap_due_ms)
-            continue;
-        recorded->heap_due_ms = now_ms + recorder->options.heap_ms;
-        if (!recorded->is_heap_asked)
-            ask_heap(recorded);
+        start_due(recorded);
+        ask_due_heap(recorded);
     }
+    if (recorder->machine && !recorder->is_finishing)
+        start_due(recorder->machine);
     report_counts(recorder);
     lock_drop(&recorder->lock);
 }
@@ -358,8 +364,16 @@ uint32_t record_count(struct recorder *recorder) {
     lock_take(&recorder->lock);
     for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next)
         count += recorded->slots[CPU].capture != NULL;
+    if (recorder->machine)
+        count += machine_count(recorder->machine->machine);
     lock_drop(&recorder->lock);
     return count;
+}
+
+void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
+    lock_take(&recorder->lock);
+    memcpy(text, recorder->refusal, RECORD_REFUSAL);
+    lock_drop(&recorder->lock);
 }
 
 /* With the lock held. */
@@ -372,17 +386,21 @@ static void wait_until_idle(struct recorder *recorder) {
         failed = pthread_cond_timedwait(&recorder->idle, &recorder->lock.mutex, &until);
 }
 
+static void finish_captures(struct recorded *recorded) {
+    for (int i = 0; i < CAPTURES; i++)
+        if (recorded->slots[i].capture)
+            engine_capture_finish(recorded->slots[i].capture);
+}
+
 void record_finish(struct recorder *recorder) {
     engine_unwatch(recorder->engine, recorder->watch);
     recorder->watch = NULL;
     lock_take(&recorder->lock);
     recorder->is_finishing = true;
-    for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next) {
-        for (int i = 0; i < CAPTURES; i++) {
-            if (recorded->slots[i].capture)
-                engine_capture_finish(recorded->slots[i].capture);
-        }
-    }
+    for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next)
+        finish_captures(recorded);
+    if (recorder->machine)
+        finish_captures(recorder->machine);
     wait_until_idle(recorder);
     lock_drop(&recorder->lock);
 }
@@ -402,6 +420,9 @@ void record_destroy(struct recorder *recorder) {
         recorder->targets = recorded->next;
         release(recorded);
     }
+    if (recorder->machine)
+        release(recorder->machine);
+    record_machine_finish(recorder);
     pthread_cond_destroy(&recorder->idle);
     lock_finish(&recorder->lock);
     free(recorder);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Continuous recording: one capture per target that goes on as long as the target is attached, and
- * snapshots of the heap of targets whose heap profiling is active, each with what was allocated
- * since the one before. What was recorded goes to one receiver: to history (service/recording).
+ * Continuous recording: one capture per target that goes on as long as the target is attached, if
+ * wanted one of the whole machine, whose windows are split by process (machine.h), and snapshots of
+ * the heap of targets whose heap profiling is active, each with what was allocated since the one
+ * before. What was recorded goes to one receiver: to history (service/recording).
  *
  * Recording costs a target at most max_overhead and leaves captures alone: it takes no place among
- * a target's captures, and its limit does not slow them. A capture that failed, for example because
- * the process was stopped, is tried again.
+ * a target's captures, and its limit does not slow them. That of a process that is stopped begins
+ * when the process goes on. One that failed is tried again.
  *
  * Thread safety: one thread creates, ticks, finishes and destroys; records arrive on the engine's
  * workers, several at a time, but those of one target's capture in order. */
@@ -18,8 +19,10 @@
 
 #define RECORD_WINDOW_MS  10000u
 #define RECORD_HEAP_MS    60000u /* between two snapshots of a heap */
-#define RECORD_RETRY_MS   30000u /* before a failed capture is started again */
+#define RECORD_RETRY_MS   1000u  /* before a failed capture is started again; it doubles */
+#define RECORD_MAX_TRY_MS 30000u /* up to this */
 #define RECORD_MAX_WAIT_S 2u     /* for the last windows, in record_finish */
+#define RECORD_REFUSAL    256    /* bytes of a sentence */
 
 struct record {
     enum sonde_event_id event;          /* the profile's last sample type is its amount */
@@ -29,7 +32,8 @@ struct record {
     int64_t begin_unix_ns, end_unix_ns; /* MEM_INUSE: both are the time of the snapshot */
     uint64_t period_ns, samples, dropped, truncated;
     const char *clock;
-    double weight; /* what each value stands for; 1 unless processes were drawn */
+    double weight;   /* what each value stands for; 1 unless processes were drawn */
+    bool is_outside; /* of a process that was not prepared (machine.h) */
 };
 
 /* How a target is recorded. */
@@ -45,6 +49,9 @@ struct record_options {
     double max_overhead;
     uint32_t off_cpu_ms; /* interval at which to look at blocked threads; 0 = no off-CPU time */
     bool no_heap;
+    /* Also the CPU time of all other processes, from outside. Needs the right to sample the whole
+     * machine; without it, record_refusal says why there is none. */
+    bool machine;
     /* Asked when a target attaches and at each tick: when the answer changes, the target's window
      * ends, and another begins. NULL = every target at frequency_hz. With a lock held: it must not
      * call the recorder. */
@@ -64,8 +71,10 @@ SONDE_MUST_USE sonde_err record_create(struct engine *engine, const struct recor
                                        struct recorder **recorder, struct sonde_diag *diag);
 /* Starts what is due: snapshots, and captures that failed before. Call it about every second. */
 void record_tick(struct recorder *recorder, uint64_t now_monotonic_ms);
-/* Number of targets of which a capture runs. Any thread. */
+/* Number of processes that are recorded. Any thread. */
 uint32_t record_count(struct recorder *recorder);
+/* Why the other processes are not recorded; "" = they are, or nobody asked for them. Any thread. */
+void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]);
 /* Ends all captures and waits up to RECORD_MAX_WAIT_S for their last windows. Nothing new
  * starts. */
 void record_finish(struct recorder *recorder);

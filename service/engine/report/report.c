@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Frames of the kernel and of the process, notes, and the process itself. */
-#define MAX_FRAMES (2 * RING_MAX_DEPTH + 3)
+/* Whatever measured it, a stack fits: HOST_MAX_DEPTH frames of the process, HOST_MAX_KERNEL of the
+ * kernel, notes, and the process itself. */
+#define MAX_FRAMES SONDE_PROFILE_MAX_DEPTH
 #define MAX_LABELS 6
 
 /* String ids of the label keys. */

@@ -41,13 +41,18 @@ static void put_saved(struct row_text *text, const struct unwind_rule *rule) {
 }
 
 void check_rule_text(const struct unwind_rule *rule, char *text, size_t size) {
+    static const char *const none[] = {
+        [UNWIND_NONE_GAP] = "no row, by frame pointer",
+        [UNWIND_NONE_COMPLEX] = "too complex for a row",
+        [UNWIND_NONE_NO_POINTER] = "no row, no frame pointer",
+        [UNWIND_NONE_PADDING] = "no row, padding",
+    };
     struct row_text to = {text, size};
     text[0] = 0;
     if (!rule)
         row_text_put(&to, "no table, by frame pointer");
     else if (rule->cfa == UNWIND_CFA_NONE)
-        row_text_put(&to, rule->cfa_add == UNWIND_NONE_GAP ? "no row, by frame pointer"
-                                                           : "too complex for a row");
+        row_text_put(&to, none[(uint16_t)rule->cfa_add % (UNWIND_NONE_PADDING + 1)]);
     else if (rule->cfa == UNWIND_CFA_END)
         row_text_put(&to, "root");
     else if (rule->cfa == UNWIND_CFA_SIGNAL)

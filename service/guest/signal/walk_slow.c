@@ -76,9 +76,10 @@ static const struct unwind_access access_of_walk = {find_rule, is_code, load, ma
                                                     unwind_is_owned};
 
 static const uint8_t ends[] = {
-    [UNWIND_STEP_ROOT] = RING_END_ROOT,        [UNWIND_STEP_NEEDS] = RING_END_RULE,
-    [UNWIND_STEP_NO_CODE] = RING_END_NO_TABLE, [UNWIND_STEP_NO_TABLE] = RING_END_NO_TABLE,
-    [UNWIND_STEP_RULE] = RING_END_RULE,        [UNWIND_STEP_BAD_STACK] = RING_END_BAD_STACK,
+    [UNWIND_STEP_ROOT] = RING_END_ROOT,           [UNWIND_STEP_ENTRY] = RING_END_ROOT,
+    [UNWIND_STEP_NEEDS] = RING_END_RULE,          [UNWIND_STEP_NO_CODE] = RING_END_NO_TABLE,
+    [UNWIND_STEP_NO_TABLE] = RING_END_NO_TABLE,   [UNWIND_STEP_RULE] = RING_END_RULE,
+    [UNWIND_STEP_BAD_STACK] = RING_END_BAD_STACK,
 };
 
 enum unwind_step walk_step(struct walk *walk, struct unwind_registers *registers, uint64_t key) {
@@ -86,6 +87,11 @@ enum unwind_step walk_step(struct walk *walk, struct unwind_registers *registers
     bool had_rbp = unwind_is_known(registers, UNWIND_REG_RBP);
     enum unwind_step step = unwind_step(&access_of_walk, walk, registers, key, &wanted);
     walk->end = ends[step]; /* for other steps it is not read */
+    bool is_entry = step == UNWIND_STEP_EXACT || step == UNWIND_STEP_ENTRY;
+    if (is_entry && (walk->at > 1 || walk->laps > 0)) { /* nothing called this frame */
+        walk->pcs[walk->at - 1] |= RING_PC_EXACT;
+        walk->has_exact = true;
+    }
     walk->fp_frames += step == UNWIND_STEP_POINTER && walk->fp_frames < 255;
     if (had_rbp && !unwind_is_known(registers, UNWIND_REG_RBP)) {
         registers->value[UNWIND_REG_RBP] = WALK_LOST;

@@ -22,6 +22,7 @@ struct rpc_recorder_state {
     uint32_t targets;      /* processes that are being recorded */
     uint64_t lost_windows; /* that could not be stored */
     char trouble[256];     /* why nothing is stored at the moment; "" = all is well */
+    char refusal[256];     /* why processes without a guest are not recorded; "" = they are */
 };
 typedef void rpc_recorder_info(void *context, struct rpc_recorder_state *state);
 

@@ -136,7 +136,7 @@ void rpc_list_label_values(struct rpc_call *call, const ProtobufCMessage *reques
 
 static void add_recorder(const struct rpc_history *history, Sonde__V1__HistoryInfo *info,
                          struct sonde_arena *arena) {
-    struct rpc_recorder_state state = {.trouble = ""};
+    struct rpc_recorder_state state = {.targets = 0};
     if (!history->recorder)
         return;
     history->recorder(history->recorder_context, &state);
@@ -144,6 +144,7 @@ static void add_recorder(const struct rpc_history *history, Sonde__V1__HistoryIn
     info->lost_windows = state.lost_windows;
     if (!*info->trouble)
         info->trouble = (char *)rpc_text(arena, state.trouble);
+    info->refusal = (char *)rpc_text(arena, state.refusal);
 }
 
 static sonde_err run_info(struct history_query *query, struct sonde_diag *diag) {

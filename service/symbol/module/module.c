@@ -191,11 +191,49 @@ static bool segment_holds(const Elf64_Phdr *segment, uint64_t offset, bool round
     return offset >= start && offset < end;
 }
 
+static uint64_t bias_by(const Elf64_Phdr *segment, const struct symbol_mapping *mapping) {
+    return mapping->start - mapping->offset + segment->p_offset - segment->p_vaddr;
+}
+
+/* Whether the mapping is what the kernel and ld.so make of the segment: all of its pages. */
+static bool is_whole(const Elf64_Phdr *segment, const struct symbol_mapping *mapping) {
+    uint64_t before = segment->p_vaddr & (PAGE - 1), bytes = before + segment->p_filesz;
+    return mapping->offset == segment->p_offset - before && bytes >= before &&
+           mapping->end - mapping->start == ((bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1));
+}
+
+/* Where pages of the file belong to two segments, the mapping's offset does not say which one it
+ * is. A program at a fixed address has no bias; otherwise the mapping's length may tell. *unclear:
+ * it does not. */
+static const Elf64_Phdr *find_by_page(const struct symbol_module *module,
+                                      const struct symbol_mapping *mapping, bool *unclear) {
+    const Elf64_Phdr *whole = NULL;
+    uint32_t holding = 0, wholes = 0;
+    for (uint32_t i = 0; i < module->load_count; i++) {
+        const Elf64_Phdr *segment = &module->loads[i];
+        if (!segment_holds(segment, mapping->offset, true))
+            continue;
+        if (bias_by(segment, mapping) == 0)
+            return segment;
+        holding++;
+        if (is_whole(segment, mapping)) {
+            whole = segment;
+            wholes++;
+        }
+    }
+    *unclear = wholes > 1;
+    return holding > 1 && wholes == 1 ? whole : NULL;
+}
+
 /* Finds the executable segment that contains the mapping's offset. Otherwise, the one whose pages
- * do (a page of the file can belong to two segments), or the first that the mapping reaches. */
-static const Elf64_Phdr *find_segment(const struct symbol_module *module, uint64_t offset,
-                                      uint64_t len) {
-    const Elf64_Phdr *by_page = NULL, *reached = NULL;
+ * do, or the first that the mapping reaches. NULL: none, or it may be any of several. */
+static const Elf64_Phdr *find_segment(const struct symbol_module *module,
+                                      const struct symbol_mapping *mapping) {
+    bool unclear = false;
+    uint64_t offset = mapping->offset, len = mapping->end - mapping->start;
+    const Elf64_Phdr *by_page = find_by_page(module, mapping, &unclear), *reached = NULL;
+    if (by_page || unclear)
+        return by_page;
     for (uint32_t i = 0; i < module->load_count; i++) {
         const Elf64_Phdr *segment = &module->loads[i];
         if (segment_holds(segment, offset, false))
@@ -216,11 +254,10 @@ bool symbol_module_bias(const struct symbol_module *module, const struct symbol_
         *bias = mapping->start & KERNEL_BIT ? 0 : KERNEL_BIT;
     if (module->is_flat || module->has_fixed_bias)
         return true;
-    const Elf64_Phdr *segment =
-        find_segment(module, mapping->offset, mapping->end - mapping->start);
+    const Elf64_Phdr *segment = find_segment(module, mapping);
     if (!segment)
         return false;
-    *bias = mapping->start - mapping->offset + segment->p_offset - segment->p_vaddr;
+    *bias = bias_by(segment, mapping);
     return true;
 }
 

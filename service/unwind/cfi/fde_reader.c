@@ -282,14 +282,15 @@ static void run_one(const struct frames *frames, const struct frames_fde *fde, u
                     struct unwind_rows *rows) {
     const struct cfi_section *section = &frames->sections[fde->section];
     const uint8_t *code = section->data + fde->code;
-    static const struct unwind_rule root = {.cfa = UNWIND_CFA_END};
+    struct unwind_rule change;
     uint32_t stays =
-        frames->find_switch ? frames->find_switch(frames->context, fde->start, end) : end;
-    unwind_program_run(frames->memo, &frames->cies[fde->cie],
-                       (struct cursor){code, code + fde->code_bytes, false}, section, fde->start,
-                       stays, rows);
+        frames->find_change ? frames->find_change(frames->context, fde->start, end, &change) : end;
+    if (stays > fde->start)
+        unwind_program_run(frames->memo, &frames->cies[fde->cie],
+                           (struct cursor){code, code + fde->code_bytes, false}, section,
+                           fde->start, stays, rows);
     if (stays < end)
-        unwind_rows_add(rows, stays, &root);
+        unwind_rows_add(rows, stays, &change);
     unwind_rows_gap(rows, end);
     rows->fde_count++;
 }
@@ -320,6 +321,15 @@ static void fill(const struct frames *frames, uint32_t from, uint32_t to,
         frames->fill(frames->context, from, to, rows);
 }
 
+/* Where the rows of a function end, before the next one's start. The return address of a signal's
+ * handler is the first byte of a trampoline, and is looked up at the byte before. */
+static uint32_t end_of(const struct frames *frames, const struct frames_fde *fde, uint32_t next) {
+    uint32_t end = fde->end < next ? fde->end : next;
+    bool is_cut = frames->begins_with_trampoline && end > fde->start + 1 && end < next &&
+                  frames->begins_with_trampoline(frames->context, end, next);
+    return end - is_cut;
+}
+
 sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
     uint64_t *memory, *keys = in_order(frames, &memory);
     if (!keys)
@@ -332,14 +342,14 @@ sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
         if (is_shadowed(frames, fde, pending))
             continue;
         if (pending) {
-            done = pending->end < fde->start ? pending->end : fde->start;
+            done = end_of(frames, pending, fde->start);
             run_one(frames, pending, done, rows);
         }
         fill(frames, done, fde->start, rows);
         pending = fde;
     }
     if (pending) {
-        done = pending->end;
+        done = end_of(frames, pending, UINT32_MAX);
         run_one(frames, pending, done, rows);
     }
     fill(frames, done, UINT32_MAX, rows);

@@ -37,12 +37,14 @@ struct frames {
     size_t cie_count, cie_capacity;
     struct frames_fde *fdes;
     size_t fde_count, fde_capacity;
-    /* Adds rows of the code in [from, to), which no function has; may be NULL. */
+    /* What the sections do not say; all three may be NULL. Adds rows of the code in [from, to),
+     * which no function has. */
     void (*fill)(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows);
-    /* Where the function [start, end) changes to another stack, on which it has no caller; end =
-     * nowhere. May be NULL. */
-    uint32_t (*find_switch)(void *context, uint32_t start, uint32_t end);
-    void *context; /* of both */
+    /* Whether the code in [from, to) begins with a trampoline of signals. */
+    bool (*begins_with_trampoline)(void *context, uint32_t from, uint32_t to);
+    /* From which pc on the function [start, end) has *rule instead of its own; end = nowhere. */
+    uint32_t (*find_change)(void *context, uint32_t start, uint32_t end, struct unwind_rule *rule);
+    void *context; /* of all */
 };
 
 /* Adds a section, whose data must outlive frames. open_ended: its size is not known, so it ends at

@@ -6,7 +6,11 @@
  * different states for one instruction mean that something was misunderstood; except after a call,
  * which then is of a function that does not return. Cases of a switch are reached by a jump through
  * a table: they get the state of that jump, unless there are several such jumps with different
- * states. */
+ * states.
+ *
+ * Once a function has a frame pointer, its CFA is at a fixed distance from rbp, and rows say so.
+ * rsp may then move by a number that only the process knows: after alloca, or after calls of V8's
+ * builtins, which remove their arguments. */
 #include "service/unwind/code/analysis.h"
 
 #include "service/unwind/code/instruction.h"
@@ -18,9 +22,11 @@
 #define MAX_PASSES 8u
 #define NO_STATE   0u
 #define IS_SAME    INT32_MAX
+#define BY_RBP     INT64_MIN /* a depth that is not known, although the distance to rbp is */
 
 struct state {
-    int64_t depth;                     /* CFA - rsp; 8 to INT16_MAX between instructions */
+    int64_t depth;                     /* CFA - rsp, 8 to INT16_MAX; or BY_RBP */
+    int64_t frame;                     /* CFA - rbp, or 0: rbp is not a frame pointer */
     int32_t saved[UNWIND_SAVED_COUNT]; /* CFA + this, or IS_SAME */
     int64_t is_root; /* rbp was cleared as at the root of a stack: there is no caller */
 };
@@ -63,41 +69,97 @@ static int32_t *saved_place(struct state *state, uint8_t number) {
     return places[number & 15] ? &state->saved[places[number & 15] - 1] : NULL;
 }
 
+/* rsp moves down by a number of bytes. */
+static void move_down(struct state *state, int64_t bytes) {
+    if (state->depth != BY_RBP)
+        state->depth += bytes;
+}
+
+/* rsp changes by a number that is not known. */
+static enum flow lose_depth(struct state *state) {
+    state->depth = BY_RBP;
+    return state->frame ? FLOW_ON : FLOW_LOST;
+}
+
+/* rbp becomes something else. */
+static enum flow lose_frame(struct state *state) {
+    state->frame = 0;
+    return state->depth == BY_RBP ? FLOW_LOST : FLOW_ON;
+}
+
+/* rbp becomes rsp + n. The caller's rbp must be on the stack by then. */
+static enum flow set_frame(struct state *state, int64_t n) {
+    if (state->depth == BY_RBP || state->saved[UNWIND_RBP] == IS_SAME)
+        return lose_frame(state);
+    int64_t frame = state->depth - n;
+    state->frame = frame >= 16 && frame <= INT16_MAX ? frame : 0;
+    return FLOW_ON;
+}
+
+/* rsp becomes rbp + n. */
+static enum flow set_depth(struct state *state, int64_t n) {
+    state->depth = state->frame - n;
+    return state->frame ? FLOW_ON : FLOW_LOST;
+}
+
 static void on_push(struct state *state, uint8_t number) {
     int32_t *saved = saved_place(state, number);
-    state->depth += 8;
-    if (saved && *saved == IS_SAME)
+    move_down(state, 8);
+    if (saved && *saved == IS_SAME && state->depth != BY_RBP)
         *saved = (int32_t)-state->depth;
 }
 
 static enum flow on_pop(struct state *state, uint8_t number) {
     int32_t *saved = saved_place(state, number);
-    if (saved && *saved == -state->depth)
+    if (saved && state->depth != BY_RBP && *saved == -state->depth)
         *saved = IS_SAME;
-    state->depth -= 8;
+    move_down(state, -8);
+    if (number == INSTRUCTION_RBP)
+        return lose_frame(state);
     return number == INSTRUCTION_RSP ? FLOW_LOST : FLOW_ON;
 }
 
 /* add, sub and the others with a number. */
 static enum flow on_arithmetic(struct state *state, const struct instruction *instruction) {
-    if (instruction->mod != 3 || instruction->rm != INSTRUCTION_RSP || (instruction->reg & 7) == 7)
+    unsigned operation = instruction->reg & 7;
+    if (instruction->mod != 3 || operation == 7)
         return FLOW_ON;
-    if ((instruction->reg & 7) == 0)
-        state->depth -= instruction->imm;
-    else if ((instruction->reg & 7) == 5)
-        state->depth += instruction->imm;
-    else
+    if (instruction->rm == INSTRUCTION_RBP)
+        return lose_frame(state);
+    if (instruction->rm != INSTRUCTION_RSP)
+        return FLOW_ON;
+    if (!instruction->is_wide)
         return FLOW_LOST;
-    return instruction->is_wide ? FLOW_ON : FLOW_LOST;
+    if (operation == 0)
+        move_down(state, -instruction->imm);
+    else if (operation == 5)
+        move_down(state, instruction->imm);
+    else
+        return lose_depth(state); /* and rsp, -32 */
+    return FLOW_ON;
 }
 
 static enum flow on_lea(struct state *state, const struct instruction *instruction) {
+    bool is_plain = instruction->index == INSTRUCTION_NONE && instruction->is_wide;
+    bool from_rsp = is_plain && instruction->base == INSTRUCTION_RSP;
+    if (instruction->reg == INSTRUCTION_RBP)
+        return from_rsp ? set_frame(state, instruction->disp) : lose_frame(state);
     if (instruction->reg != INSTRUCTION_RSP)
         return FLOW_ON;
-    if (instruction->base != INSTRUCTION_RSP || instruction->index != INSTRUCTION_NONE)
-        return FLOW_LOST;
-    state->depth -= instruction->disp;
+    if (is_plain && instruction->base == INSTRUCTION_RBP)
+        return set_depth(state, instruction->disp);
+    if (!from_rsp)
+        return lose_depth(state);
+    move_down(state, -instruction->disp);
     return FLOW_ON;
+}
+
+/* mov between rsp and rbp, in its two encodings. */
+static bool is_move(const struct instruction *instruction, uint8_t from, uint8_t to) {
+    if (instruction->mod != 3 || !instruction->is_wide)
+        return false;
+    return (instruction->opcode == 0x89 && instruction->reg == from && instruction->rm == to) ||
+           (instruction->opcode == 0x8b && instruction->rm == from && instruction->reg == to);
 }
 
 static enum flow on_group_5(struct state *state, const struct instruction *instruction) {
@@ -109,30 +171,52 @@ static enum flow on_group_5(struct state *state, const struct instruction *instr
     case 5:
         return FLOW_SWITCH;
     case 6:
-        state->depth += 8;
+        move_down(state, 8);
         return FLOW_ON;
     default:
+        if (instruction->mod == 3 && instruction->rm == INSTRUCTION_RBP)
+            return lose_frame(state);
         return instruction->mod == 3 && instruction->rm == INSTRUCTION_RSP ? FLOW_LOST : FLOW_ON;
     }
 }
 
-/* Other instructions that change rsp are not understood. Functions with a frame pointer are left to
- * it: "mov rbp, rsp". */
-static bool writes_rsp(const struct instruction *instruction) {
+/* Whether a one-byte instruction with a modrm byte changes a register. */
+static bool writes(const struct instruction *instruction, uint8_t number) {
     static const uint8_t to_rm[] = {0x01, 0x09, 0x11, 0x19, 0x21, 0x29, 0x31, 0x87,
                                     0x89, 0xc1, 0xc7, 0xd1, 0xd3, 0xf7, 0x8f};
     static const uint8_t to_reg[] = {0x03, 0x0b, 0x13, 0x1b, 0x23, 0x2b,
                                      0x33, 0x63, 0x69, 0x6b, 0x87, 0x8b};
-    bool is_rm = instruction->mod == 3 && instruction->rm == INSTRUCTION_RSP;
-    if (instruction->mod == 3 &&
-        ((instruction->opcode == 0x89 && instruction->rm == INSTRUCTION_RBP &&
-          instruction->reg == INSTRUCTION_RSP) ||
-         (instruction->opcode == 0x8b && instruction->reg == INSTRUCTION_RBP && is_rm)))
-        return true;
-    bool is_reg = instruction->reg == INSTRUCTION_RSP;
+    bool is_rm = instruction->mod == 3 && instruction->rm == number;
+    bool is_reg = instruction->reg == number;
     return instruction->has_modrm &&
            ((is_rm && memchr(to_rm, instruction->opcode, sizeof to_rm)) ||
             (is_reg && memchr(to_reg, instruction->opcode, sizeof to_reg)));
+}
+
+/* The same for those of two bytes that write general registers: cmov, imul, bsf, movzx, movsx. */
+static bool writes_wide(const struct instruction *instruction, uint8_t number) {
+    static const uint8_t to_reg[] = {0xaf, 0xb6, 0xb7, 0xbc, 0xbd, 0xbe, 0xbf};
+    return instruction->has_modrm && instruction->reg == number &&
+           (instruction->opcode >> 4 == 4 || memchr(to_reg, instruction->opcode, sizeof to_reg));
+}
+
+/* Other instructions, which change rbp and rsp in ways that need not be understood: rbp becomes a
+ * number, and rsp is set from memory, as when stacks are changed, or by a register. */
+static enum flow apply_other(struct state *state, const struct instruction *instruction) {
+    if (is_move(instruction, INSTRUCTION_RSP, INSTRUCTION_RBP))
+        return set_frame(state, 0);
+    if (is_move(instruction, INSTRUCTION_RBP, INSTRUCTION_RSP))
+        return set_depth(state, 0);
+    if (writes(instruction, INSTRUCTION_RSP))
+        return lose_depth(state);
+    bool is_number = instruction->opcode >> 3 == 0xb8 >> 3 && instruction->low == INSTRUCTION_RBP;
+    return is_number || writes(instruction, INSTRUCTION_RBP) ? lose_frame(state) : FLOW_ON;
+}
+
+/* leave: mov rsp, rbp; pop rbp. */
+static enum flow on_leave(struct state *state) {
+    enum flow flow = set_depth(state, 0);
+    return flow == FLOW_ON ? on_pop(state, INSTRUCTION_RBP) : flow;
 }
 
 /* "xor ebp, ebp" while rbp is the caller's: the ABI's mark of the outermost frame. */
@@ -148,14 +232,14 @@ static enum flow apply_one_byte(struct state *state, const struct instruction *i
     case 0x68:
     case 0x6a:
     case 0x9c:
-        state->depth += 8;
+        move_down(state, 8);
         return FLOW_ON;
     case 0x9d:
-        state->depth -= 8;
+        move_down(state, -8);
         return FLOW_ON;
     case 0x8f:
-        state->depth -= 8;
-        return writes_rsp(instruction) ? FLOW_LOST : FLOW_ON;
+        move_down(state, -8);
+        return apply_other(state, instruction);
     case 0x81:
     case 0x83:
         return on_arithmetic(state, instruction);
@@ -165,7 +249,7 @@ static enum flow apply_one_byte(struct state *state, const struct instruction *i
         return on_group_5(state, instruction);
     case 0xe8:
         if (instruction->imm == 0) /* "call next; pop" */
-            state->depth += 8;
+            move_down(state, 8);
         return instruction->imm == 0 ? FLOW_ON : FLOW_CALL;
     case 0xe9:
     case 0xeb:
@@ -178,13 +262,14 @@ static enum flow apply_one_byte(struct state *state, const struct instruction *i
     case 0xcf:
     case 0xf4:
         return FLOW_END;
-    case 0xc8: /* enter, leave: it has a frame pointer */
     case 0xc9:
+        return on_leave(state);
+    case 0xc8: /* enter */
     case 0x94: /* xchg rax, rsp */
         return FLOW_LOST;
     default:
         state->is_root |= is_root_mark(state, instruction);
-        return writes_rsp(instruction) ? FLOW_LOST : FLOW_ON;
+        return apply_other(state, instruction);
     }
 }
 
@@ -192,6 +277,8 @@ static enum flow apply(struct state *state, const struct instruction *instructio
     uint8_t opcode = instruction->opcode;
     if (instruction->map == INSTRUCTION_VECTOR)
         return FLOW_ON;
+    if (instruction->map == INSTRUCTION_TWO_BYTES && writes_wide(instruction, INSTRUCTION_RBP))
+        return lose_frame(state);
     if (instruction->map == INSTRUCTION_TWO_BYTES)
         return opcode >> 4 == 8 ? FLOW_BRANCH : opcode == 0x0b ? FLOW_END : FLOW_ON;
     if (opcode >> 3 == 10)
@@ -203,16 +290,29 @@ static enum flow apply(struct state *state, const struct instruction *instructio
     return apply_one_byte(state, instruction);
 }
 
+/* The state of an instruction that is reached with two states; NO_STATE if they contradict each
+ * other. With the same frame pointer they may have different depths. */
+static uint16_t join(struct analysis *analysis, uint16_t one, uint16_t other) {
+    if (one == other)
+        return one;
+    struct state state = analysis->states[one], second = analysis->states[other];
+    state.depth = second.depth = BY_RBP;
+    bool may_differ = state.frame && memcmp(&state, &second, sizeof state) == 0;
+    return may_differ ? number_of(analysis, &state) : NO_STATE;
+}
+
 /* Hands a state to the target of a jump. */
 static void hand_to(struct analysis *analysis, uint32_t from, int64_t distance, uint16_t state) {
     int64_t target = (int64_t)from + distance;
     if (target < 0 || target >= analysis->size)
         return; /* another function: a tail call */
-    if (analysis->at[target] == NO_STATE) {
-        analysis->at[target] = state;
-        analysis->has_changed |= target < from;
-    } else if (analysis->at[target] != state) {
+    uint16_t *known = &analysis->at[target];
+    uint16_t joined = *known == NO_STATE ? state : join(analysis, *known, state);
+    if (joined == NO_STATE) {
         analysis->is_wrong = true;
+    } else if (joined != *known) {
+        *known = joined;
+        analysis->has_changed |= target < from;
     }
 }
 
@@ -229,11 +329,13 @@ static uint16_t meet(struct analysis *analysis, uint32_t at, const struct instru
     if (now == NO_STATE && known == NO_STATE && before >= FLOW_JUMP && analysis->uses_switch &&
         !is_nop(instruction))
         now = analysis->in_switch;
-    if (known == NO_STATE)
-        analysis->at[at] = now;
-    else if (now != known && now != NO_STATE && before != FLOW_CALL)
-        analysis->is_wrong = true;
-    return known == NO_STATE ? now : known;
+    if (known != NO_STATE && now != NO_STATE) {
+        now = join(analysis, known, now);
+        analysis->is_wrong |= now == NO_STATE && before != FLOW_CALL;
+    }
+    now = now == NO_STATE ? known : now;
+    analysis->at[at] = now;
+    return now;
 }
 
 /* The state after an instruction; NO_STATE if the next one is not reached from here. */
@@ -247,7 +349,7 @@ static uint16_t follow(struct analysis *analysis, const struct instruction *inst
     }
     if (before == NO_STATE || *flow == FLOW_END || *flow == FLOW_LOST)
         return NO_STATE;
-    if (state.depth < 8 || state.depth > INT16_MAX) {
+    if (state.depth != BY_RBP && (state.depth < 8 || state.depth > INT16_MAX)) {
         *flow = FLOW_LOST;
         return NO_STATE;
     }
@@ -280,6 +382,8 @@ static void pass(struct analysis *analysis) {
 
 static void add_row(struct unwind_rows *rows, uint32_t pc, const struct state *state) {
     struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = (int32_t)state->depth};
+    if (state->frame)
+        rule = (struct unwind_rule){.cfa = UNWIND_CFA_RBP, .cfa_offset = (int32_t)state->frame};
     for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++)
         rule.saved[i] = state->saved[i] == IS_SAME ? UNWIND_SAME : (int16_t)state->saved[i];
     if (state->is_root)

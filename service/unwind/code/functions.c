@@ -4,20 +4,22 @@
 #include "service/unwind/code/analysis.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_SYMBOLS      ((size_t)FUNCTIONS_MAX * sizeof(Elf64_Sym))
 #define MAX_SWITCH_BYTES 1024u
 #define ENTRY_BYTES      64u
 
-/* The address at which the kernel starts the file; 0: the file has none, or an interpreter. */
+/* The address at which the kernel starts the file; 0: it never does. A file without an interpreter
+ * may be one: ld.so, musl. */
 static uint64_t entry_of(const struct elf_file *file) {
     Elf64_Ehdr header;
+    bool has_interpreter = false;
     if (!elf_read(&file->input, 0, &header, sizeof header))
         return 0;
     for (uint32_t i = 0; i < file->segment_count; i++)
-        if (file->segments[i].p_type == PT_INTERP)
-            return 0;
-    return header.e_entry;
+        has_interpreter |= file->segments[i].p_type == PT_INTERP;
+    return !has_interpreter || elf_is_program(file) ? header.e_entry : 0;
 }
 
 static bool is_in_code(const struct elf_file *file, uint64_t vaddr) {
@@ -30,24 +32,52 @@ static bool is_in_code(const struct elf_file *file, uint64_t vaddr) {
     return false;
 }
 
-/* Functions written in assembler often have no type or no size. */
-static void add(struct functions *functions, const Elf64_Sym *symbol) {
-    unsigned type = ELF64_ST_TYPE(symbol->st_info);
-    uint64_t at = symbol->st_value - functions->origin;
-    bool is_function =
-        type == STT_FUNC || (type == STT_NOTYPE && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL);
-    if (!is_function || symbol->st_shndx == SHN_UNDEF || at >= UNWIND_MAX_TEXT ||
-        !is_in_code(functions->file, symbol->st_value))
-        return;
-    uint64_t size = symbol->st_size < ANALYSIS_MAX_BYTES ? symbol->st_size : ANALYSIS_MAX_BYTES;
-    functions->items[functions->count++] = (struct function){(uint32_t)at, (uint32_t)(at + size)};
+/* --- Collecting -------------------------------------------------------------------------------*/
+
+static bool is_known(const struct functions_known *known, uint64_t at) {
+    uint64_t cell = at / FUNCTIONS_CELL;
+    return at < known->limit && known->bits[cell / 64] >> cell % 64 & 1;
 }
 
-/* If functions have the same start, the one with a size comes first. */
+static void add(struct functions *functions, const struct functions_known *known, uint64_t vaddr,
+                uint64_t size, uint32_t go) {
+    uint64_t at = vaddr - functions->origin;
+    if (at >= UNWIND_MAX_TEXT || functions->count == functions->capacity || is_known(known, at) ||
+        !is_in_code(functions->file, vaddr))
+        return;
+    size = size < ANALYSIS_MAX_BYTES ? size : ANALYSIS_MAX_BYTES;
+    functions->items[functions->count++] =
+        (struct function){(uint32_t)at, (uint32_t)(at + size), go};
+}
+
+/* Functions written in assembler often have no type or no size. */
+static void add_symbols(struct functions *functions, const struct functions_known *known,
+                        const struct sonde_buf *symbols) {
+    const Elf64_Sym *all = (const Elf64_Sym *)symbols->data;
+    for (size_t i = 0; i < symbols->len / sizeof *all; i++) {
+        unsigned type = ELF64_ST_TYPE(all[i].st_info);
+        bool is_function =
+            type == STT_FUNC || (type == STT_NOTYPE && ELF64_ST_BIND(all[i].st_info) != STB_LOCAL);
+        if (is_function && all[i].st_shndx != SHN_UNDEF)
+            add(functions, known, all[i].st_value, all[i].st_size, 0);
+    }
+}
+
+static void add_go(struct functions *functions, const struct functions_known *known) {
+    for (uint32_t i = 0; i < functions->go.count && i < FUNCTIONS_MAX; i++) {
+        struct go_function function = go_table_function(&functions->go, i);
+        if (function.end > function.start)
+            add(functions, known, function.start, function.end - function.start, i + 1);
+    }
+}
+
+/* Of functions with the same start, Go's own comes first, then the one with a size. */
 static int by_start(const void *a, const void *b) {
     const struct function *left = a, *right = b;
     if (left->start != right->start)
         return left->start < right->start ? -1 : 1;
+    if (!left->go != !right->go)
+        return left->go ? -1 : 1;
     return (left->end < right->end) - (left->end > right->end);
 }
 
@@ -61,42 +91,30 @@ static void sort(struct functions *functions) {
     functions->count = kept;
 }
 
-static void add_symbols(struct functions *functions, const struct sonde_buf *symbols) {
-    const Elf64_Sym *all = (const Elf64_Sym *)symbols->data;
-    for (size_t i = 0; i < symbols->len / sizeof *all; i++)
-        add(functions, &all[i]);
-}
-
-/* The start of ld.so has neither unwind information nor a symbol. */
-static void add_entry(struct functions *functions, uint64_t vaddr) {
-    uint64_t at = vaddr - functions->origin;
-    if (at >= UNWIND_MAX_TEXT || !is_in_code(functions->file, vaddr))
-        return;
-    functions->entry = (uint32_t)at;
-    functions->items[functions->count++] =
-        (struct function){functions->entry, functions->entry + ENTRY_BYTES};
-}
-
 sonde_err functions_collect(struct functions *functions, const struct elf_file *file,
-                            uint64_t origin) {
+                            uint64_t origin, const struct functions_known *known) {
     struct sonde_buf symbols = {0};
     uint64_t entry = entry_of(file);
-    *functions = (struct functions){.file = file,
-                                    .origin = origin,
-                                    .entry = FUNCTIONS_NO_ENTRY,
-                                    .is_go = elf_section(file, ".gopclntab") != NULL};
+    *functions = (struct functions){
+        .file = file, .origin = origin, .entry = FUNCTIONS_NO_ENTRY, .root = FUNCTIONS_NO_ENTRY};
     const Elf64_Shdr *section = elf_section_of_type(file, SHT_SYMTAB);
     if (!section)
         section = elf_section_of_type(file, SHT_DYNSYM);
-    if (functions->is_go || entry == 0)
-        return SONDE_OK;
     if (section &&
         elf_append(file, section->sh_offset, section->sh_size, MAX_SYMBOLS, &symbols) != SONDE_OK)
         symbols.len = 0; /* broken or too large: without these rows */
-    functions->items = calloc(symbols.len / sizeof(Elf64_Sym) + 2, sizeof *functions->items);
+    (void)go_table_open(file, &functions->go);
+    uint64_t go = functions->go.count < FUNCTIONS_MAX ? functions->go.count : FUNCTIONS_MAX;
+    functions->capacity = (uint32_t)(symbols.len / sizeof(Elf64_Sym) + go + 1);
+    functions->items = calloc(functions->capacity, sizeof *functions->items);
     if (functions->items) {
-        add_symbols(functions, &symbols);
-        add_entry(functions, entry);
+        if (entry != 0 && entry - origin < UNWIND_MAX_TEXT && is_in_code(file, entry))
+            functions->entry = (uint32_t)(entry - origin);
+        functions->root = elf_is_program(file) ? functions->entry : FUNCTIONS_NO_ENTRY;
+        if (functions->entry != FUNCTIONS_NO_ENTRY) /* ld.so's has no symbol */
+            add(functions, known, entry, ENTRY_BYTES, 0);
+        add_go(functions, known);
+        add_symbols(functions, known, &symbols);
         sort(functions);
     }
     sonde_buf_finish(&symbols);
@@ -104,70 +122,80 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
 }
 
 void functions_finish(struct functions *functions) {
+    go_table_finish(&functions->go);
     free(functions->items);
     *functions = (struct functions){0};
 }
 
-/* The caller frees the result. NULL: the file does not have it all. */
-static uint8_t *read_code(const struct functions *functions, uint32_t start, uint32_t size) {
+/* --- What unwind information does not say -----------------------------------------------------*/
+
+/* mov $15, %eax or %rax; syscall: rt_sigreturn. */
+bool functions_is_trampoline(const struct functions *functions, uint32_t pc) {
+    static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+    static const uint8_t narrow[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+    uint8_t code[sizeof wide] = {0};
     uint64_t offset, len;
-    if (!elf_offset_of(functions->file, functions->origin + start, &offset, &len) || len < size)
-        return NULL;
-    uint8_t *code = malloc(size + 1);
-    if (code && elf_read(&functions->file->input, offset, code, size))
-        return code;
-    free(code);
-    return NULL;
+    if (!elf_offset_of(functions->file, functions->origin + pc, &offset, &len) ||
+        len < sizeof narrow ||
+        !elf_read(&functions->file->input, offset, code, len < sizeof code ? len : sizeof code))
+        return false;
+    return memcmp(code, wide, sizeof wide) == 0 || memcmp(code, narrow, sizeof narrow) == 0;
 }
 
-static void analyse(const struct functions *functions, uint32_t start, uint32_t end,
-                    struct unwind_rows *rows) {
-    uint32_t size = end - start;
-    uint8_t *code = size <= ANALYSIS_MAX_BYTES ? read_code(functions, start, size) : NULL;
-    if (code)
-        unwind_analysis_run(code, size, start, rows);
-    free(code);
-}
-
-/* Where the kernel starts a program, there is no caller. */
-static void add_root(struct unwind_rows *rows, uint32_t start, uint32_t end) {
-    static const struct unwind_rule root = {.cfa = UNWIND_CFA_END};
-    unwind_rows_add(rows, start, &root);
-    unwind_rows_gap(rows, end);
-}
-
-/* Such functions are short, because they are written in assembler. */
-uint32_t functions_find_switch(void *context, uint32_t start, uint32_t end) {
-    const struct functions *functions = context;
-    uint32_t size = end - start;
-    uint8_t *code = size <= MAX_SWITCH_BYTES ? read_code(functions, start, size) : NULL;
-    if (code)
-        size = unwind_analysis_find_switch(code, size);
-    free(code);
-    return start + size;
-}
-
-void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows) {
-    const struct functions *functions = context;
-    uint32_t low = 0, high = functions->count;
+/* The Go function that begins at `start`; false if none does. */
+static bool find_go(const struct functions *functions, uint32_t start,
+                    struct go_function *function) {
+    uint64_t low = 0, high = functions->go.count, vaddr = functions->origin + start;
     while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (functions->items[middle].start < from)
+        uint64_t middle = low + (high - low) / 2;
+        if (go_table_function(&functions->go, middle).start < vaddr)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < functions->count && functions->items[low].start < to; low++) {
-        const struct function *function = &functions->items[low];
-        uint32_t next = low + 1 < functions->count ? function[1].start : to;
-        uint32_t end = function->end > function->start ? function->end : next;
-        end = end < next ? end : next;
-        end = end < to ? end : to;
-        if (end == UINT32_MAX) /* the last one, of unknown size */
-            end = function->start + 256;
-        if (function->start == functions->entry)
-            add_root(rows, function->start, end);
-        else
-            analyse(functions, function->start, end, rows);
+    if (low == functions->go.count)
+        return false;
+    *function = go_table_function(&functions->go, low);
+    return function->start == vaddr;
+}
+
+/* Whether what a function calls on the other stack has no caller: mcall leaves its stack for good,
+ * and clone begins a thread. */
+static bool is_root(const struct functions *functions, const struct go_function *function) {
+    static const char *const roots[] = {"runtime.mcall", "runtime.clone"};
+    uint64_t at = functions->go.names + function->name, end = functions->go.names_end;
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        size_t len = strlen(roots[i]) + 1;
+        if (at < end && end - at >= len &&
+            memcmp(functions->go.section.data + at, roots[i], len) == 0)
+            return true;
     }
+    return false;
+}
+
+/* Go's functions that change the stack are short, because they are written in assembler. */
+uint32_t functions_find_change(void *context, uint32_t start, uint32_t end,
+                               struct unwind_rule *rule) {
+    const struct functions *functions = context;
+    struct go_function function;
+    uint64_t offset, len;
+    uint32_t size = end - start;
+    uint8_t code[MAX_SWITCH_BYTES];
+    *rule = (struct unwind_rule){.cfa = UNWIND_CFA_END};
+    if (start == functions->root)
+        return start;
+    if (functions->go.count == 0 || !find_go(functions, start, &function))
+        return end;
+    if (size > sizeof code ||
+        !elf_offset_of(functions->file, functions->origin + start, &offset, &len) || len < size ||
+        !elf_read(&functions->file->input, offset, code, size))
+        return end;
+    if (functions_is_trampoline(functions, start)) {
+        *rule = (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL};
+        return start;
+    }
+    uint32_t changes = unwind_analysis_find_switch(code, size);
+    if (changes < size && !is_root(functions, &function)) /* only the runtime knows the old stack */
+        *rule = (struct unwind_rule){.cfa = UNWIND_CFA_NONE, .cfa_add = UNWIND_NONE_COMPLEX};
+    return start + changes;
 }

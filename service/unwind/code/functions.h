@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of a file that may lack unwind information, by its symbol table, and their rows by
- * analysis; and the code at which the kernel starts the file, which is the root of stacks. Only
- * programs without an interpreter are looked at: static ones, and the C library musl, which is its
- * own interpreter. Elsewhere code without unwind information has frame pointers (V8, Go). One
- * thread. */
+ * Rows for the code of a file that has no unwind information: Go's functions by Go's own table,
+ * others by what their instructions do (analysis.h). Functions are known by the symbol table. Code
+ * without symbols has no rows; rows say there whether any of it seems to keep frame pointers.
+ * Trampolines of signals are found by their instructions. Also, where the kernel starts the file:
+ * the root of stacks. One thread. */
 #ifndef SONDE_SERVICE_UNWIND_CODE_FUNCTIONS_H
 #define SONDE_SERVICE_UNWIND_CODE_FUNCTIONS_H
 
-#include "api/elf/elf.h"
+#include "service/elf/go_table.h"
 #include "service/unwind/table/rows.h"
 
 #include <stdbool.h>
@@ -19,22 +19,38 @@
 struct functions {
     const struct elf_file *file;
     uint64_t origin; /* vaddr of pc 0 */
-    uint32_t entry;  /* the pc at which the kernel starts it, or FUNCTIONS_NO_ENTRY */
-    bool is_go;
+    uint32_t entry;  /* the pc at which the kernel may start it, or FUNCTIONS_NO_ENTRY */
+    uint32_t root;   /* the same, if it is a program */
+    struct go_table go;
     struct function {
         uint32_t start, end; /* end == start: unknown */
+        uint32_t go;         /* its number in Go's table + 1, or 0 */
     } * items;               /* by start */
-    uint32_t count;
+    uint32_t count, capacity;
 };
 
-/* Leaves it empty if the file is of another kind or has no symbols. SONDE_OUT_OF_MEMORY. */
+/* Which functions are known already: a bit for each FUNCTIONS_CELL bytes, set where one begins. */
+#define FUNCTIONS_CELL 4u
+struct functions_known {
+    const uint64_t *bits;
+    uint32_t limit; /* a bit per cell below this pc */
+};
+
+/* Leaves out those that are known. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err functions_collect(struct functions *functions, const struct elf_file *file,
-                                           uint64_t origin);
+                                           uint64_t origin, const struct functions_known *known);
 void functions_finish(struct functions *functions);
-/* Adds rows of the functions in [from, to). context: the struct functions. */
+/* Adds rows of the code in [from, to). context: the struct functions. */
 void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows);
-/* Where a function of a Go program changes to another stack (systemstack, mcall): behind the first
- * instruction that loads rsp; `end` if nowhere. */
-uint32_t functions_find_switch(void *context, uint32_t start, uint32_t end);
+/* Whether the trampoline to which handlers of signals return begins at pc. */
+bool functions_is_trampoline(const struct functions *functions, uint32_t pc);
+/* The same, for the code in [from, to) directly behind a function. context: likewise. */
+bool functions_begin_with_trampoline(void *context, uint32_t from, uint32_t to);
+/* What unwind information does not say of the function [start, end): returns the pc, `end` if none,
+ * from which on its rule is *rule. The function at which the kernel starts the file is a root. In
+ * Go programs (systemstack, mcall) the stack changes behind the first instruction that loads
+ * rsp. */
+uint32_t functions_find_change(void *context, uint32_t start, uint32_t end,
+                               struct unwind_rule *rule);
 
 #endif

@@ -246,6 +246,7 @@ static enum unwind_copy_end end_of(const struct state *state, enum unwind_step s
     static const enum unwind_copy_end ends[] = {
         [UNWIND_STEP_NEEDS] = UNWIND_COPY_RULE,
         [UNWIND_STEP_ROOT] = UNWIND_COPY_ROOT,
+        [UNWIND_STEP_ENTRY] = UNWIND_COPY_ROOT,
         [UNWIND_STEP_NO_CODE] = UNWIND_COPY_NO_CODE,
         [UNWIND_STEP_NO_TABLE] = UNWIND_COPY_NO_TABLE,
         [UNWIND_STEP_RULE] = UNWIND_COPY_RULE,
@@ -267,6 +268,9 @@ static enum unwind_step step_over(struct state *state) {
         unwind_step(&access_of_copy, state, &state->registers, state->key, &wanted);
     state->key = state->registers.value[UNWIND_REG_RIP] - (step != UNWIND_STEP_EXACT);
     state->walk->pointer_frames += step == UNWIND_STEP_POINTER;
+    bool is_entry = step == UNWIND_STEP_EXACT || step == UNWIND_STEP_ENTRY;
+    if (is_entry && state->walk->count > 1) /* nothing called this frame */
+        state->walk->pcs[state->walk->count - 1] |= UNWIND_COPY_EXACT;
     if (step == UNWIND_STEP_EXACT)
         state->is_elsewhere =
             state->registers.value[UNWIND_REG_RSP] - state->low > state->copy->stack_bytes;

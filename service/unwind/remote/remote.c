@@ -78,6 +78,7 @@ static bool step(struct state *state) {
     static const enum unwind_remote_end ends[] = {
         [UNWIND_STEP_NEEDS] = UNWIND_REMOTE_REGISTER,
         [UNWIND_STEP_ROOT] = UNWIND_REMOTE_ROOT,
+        [UNWIND_STEP_ENTRY] = UNWIND_REMOTE_ROOT,
         [UNWIND_STEP_NO_CODE] = UNWIND_REMOTE_NO_CODE,
         [UNWIND_STEP_NO_TABLE] = UNWIND_REMOTE_NO_TABLE,
         [UNWIND_STEP_RULE] = UNWIND_REMOTE_RULE,
@@ -86,6 +87,9 @@ static bool step(struct state *state) {
     uint32_t wanted;
     enum unwind_step step =
         unwind_step(&access_of_remote, state, &state->registers, state->key, &wanted);
+    bool is_entry = step == UNWIND_STEP_EXACT || step == UNWIND_STEP_ENTRY;
+    if (is_entry && state->walk->count > 1) /* nothing called this frame */
+        state->walk->pcs[state->walk->count - 1] |= UNWIND_REMOTE_EXACT;
     if (step == UNWIND_STEP_NEEDS)
         state->walk->wanted = wanted;
     if (step == UNWIND_STEP_NEEDS || unwind_step_is_end(step))

@@ -52,6 +52,7 @@ enum unwind_step {
     UNWIND_STEP_NEEDS,   /* the rule needs a register that is not known */
     /* The walk ends. */
     UNWIND_STEP_ROOT,
+    UNWIND_STEP_ENTRY, /* the root was entered by a return: its pc is exact */
     UNWIND_STEP_NO_CODE,
     UNWIND_STEP_NO_TABLE, /* no rule, and no plausible frame pointer */
     UNWIND_STEP_RULE,     /* a rule that no row can hold */
@@ -79,11 +80,25 @@ UNWIND_INLINE bool unwind_is_known(const struct unwind_registers *registers, uin
     return registers->known >> number & 1;
 }
 
+/* Whether an interrupted function without a rule may have no frame yet, no frame any more, or none
+ * at all: a return address is at the top of the stack, or just below the caller's rbp. Then rbp is
+ * the caller's, and following it would leave the caller out. */
+UNWIND_INLINE bool unwind_may_lack_frame(const struct unwind_access *access, void *walk,
+                                         const struct unwind_registers *registers) {
+    uint64_t sp = registers->value[UNWIND_REG_RSP], word;
+    if (!access->load(walk, sp, &word))
+        return false;
+    if (access->is_code(walk, word - 1))
+        return true;
+    return word == registers->value[UNWIND_REG_RBP] && access->load(walk, sp + 8, &word) &&
+           access->is_code(walk, word - 1);
+}
+
 /* Code without a rule may still have frame pointers. One is believed if it is aligned, points up
  * the stack and its return address is in code. */
 UNWIND_INLINE enum unwind_step unwind_step_pointer(const struct unwind_access *access, void *walk,
                                                    struct unwind_registers *registers,
-                                                   uint32_t *wanted) {
+                                                   bool is_exact, uint32_t *wanted) {
     uint64_t sp = registers->value[UNWIND_REG_RSP], bp = registers->value[UNWIND_REG_RBP];
     uint64_t caller_bp, pc;
     *wanted = UNWIND_REG_RBP;
@@ -94,6 +109,8 @@ UNWIND_INLINE enum unwind_step unwind_step_pointer(const struct unwind_access *a
     if (!access->load(walk, bp, &caller_bp) || !access->load(walk, bp + 8, &pc))
         return UNWIND_STEP_BAD_STACK;
     if (!access->is_code(walk, pc - 1))
+        return UNWIND_STEP_NO_TABLE;
+    if (is_exact && unwind_may_lack_frame(access, walk, registers))
         return UNWIND_STEP_NO_TABLE;
     registers->value[UNWIND_REG_RSP] = bp + 16;
     registers->value[UNWIND_REG_RBP] = caller_bp;
@@ -194,11 +211,36 @@ UNWIND_INLINE enum unwind_step unwind_step_rule(const struct unwind_access *acce
     return UNWIND_STEP_CALLER;
 }
 
-/* Whether pc is a root that is entered by a return and never by a call, as makecontext's is: the
- * byte before it belongs to no function. */
-UNWIND_INLINE bool unwind_is_root(const struct unwind_access *access, void *walk, uint64_t pc) {
+/* The rule of code that is entered by a return and never by a call: the trampolines of signals,
+ * roots, and makecontext's, which has the rule of any function. The byte before such code belongs
+ * to no function. Otherwise NULL. */
+UNWIND_INLINE const struct unwind_rule *unwind_entry_rule(const struct unwind_access *access,
+                                                          void *walk, uint64_t pc, bool is_padded) {
     const struct unwind_rule *rule;
-    return access->find_rule(walk, pc, &rule) && rule && rule->cfa == UNWIND_CFA_END;
+    if (!access->find_rule(walk, pc, &rule) || !rule)
+        return NULL;
+    bool is_function = rule->cfa == UNWIND_CFA_RSP && rule->cfa_offset == 8;
+    bool is_entry = rule->cfa == UNWIND_CFA_END || rule->cfa == UNWIND_CFA_SIGNAL;
+    return is_entry || (is_padded && is_function) ? rule : NULL;
+}
+
+UNWIND_INLINE enum unwind_step unwind_step_gap(const struct unwind_access *access, void *walk,
+                                               struct unwind_registers *registers,
+                                               const struct unwind_rule *rule, uint64_t key,
+                                               uint32_t *wanted) {
+    bool is_exact = key == registers->value[UNWIND_REG_RIP];
+    bool is_padded = rule && rule->cfa_add == UNWIND_NONE_PADDING;
+    const struct unwind_rule *entry =
+        is_exact ? NULL : unwind_entry_rule(access, walk, key + 1, is_padded);
+    if (entry && entry->cfa == UNWIND_CFA_SIGNAL)
+        return unwind_step_signal(access, walk, registers, entry);
+    if (entry)
+        return UNWIND_STEP_ENTRY;
+    if (rule && rule->cfa_add != UNWIND_NONE_GAP)
+        return rule->cfa_add == UNWIND_NONE_COMPLEX ? UNWIND_STEP_RULE : UNWIND_STEP_NO_TABLE;
+    /* Code without unwind information in a file that has some, such as V8's builtins in node, has
+     * frame pointers by convention. */
+    return unwind_step_pointer(access, walk, registers, is_exact, wanted);
 }
 
 /* Steps from a frame to its caller. key: the pc to look up, which is the return address less 1, or
@@ -210,17 +252,8 @@ UNWIND_INLINE enum unwind_step unwind_step(const struct unwind_access *access, v
     const struct unwind_rule *rule;
     if (!access->find_rule(walk, key, &rule))
         return UNWIND_STEP_NO_CODE;
-    if (rule && rule->cfa == UNWIND_CFA_NONE) {
-        if (unwind_is_root(access, walk, key + 1))
-            return UNWIND_STEP_ROOT;
-        if (rule->cfa_add != UNWIND_NONE_GAP)
-            return UNWIND_STEP_RULE;
-        /* Code without unwind information in a file that has some, such as V8's builtins in node,
-         * has frame pointers by convention. */
-        rule = NULL;
-    }
-    if (!rule)
-        return unwind_step_pointer(access, walk, registers, wanted);
+    if (!rule || rule->cfa == UNWIND_CFA_NONE)
+        return unwind_step_gap(access, walk, registers, rule, key, wanted);
     if (rule->cfa == UNWIND_CFA_END)
         return UNWIND_STEP_ROOT;
     if (rule->cfa == UNWIND_CFA_SIGNAL)

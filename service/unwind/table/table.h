@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define UNWIND_MAGIC     0x31626154646e6f53ull /* "SondTab1" */
-#define UNWIND_VERSION   5u
+#define UNWIND_VERSION   6u
 #define UNWIND_PAGE      256u
 #define UNWIND_MAX_TEXT  (1u << 30) /* bytes of address space one table may span */
 #define UNWIND_MAX_RULES 65535u
@@ -48,8 +48,10 @@ enum unwind_cfa {
 
 /* Why there is no rule: cfa_add of a rule UNWIND_CFA_NONE. */
 enum unwind_none {
-    UNWIND_NONE_GAP = 0, /* no function is known here */
-    UNWIND_NONE_COMPLEX, /* the function's rule is too complex for a row */
+    UNWIND_NONE_GAP = 0,    /* no function is known here; it may have a frame pointer */
+    UNWIND_NONE_COMPLEX,    /* the function's rule is too complex for a row */
+    UNWIND_NONE_NO_POINTER, /* no function is known here, and none has a frame pointer */
+    UNWIND_NONE_PADDING     /* nothing, between two functions */
 };
 
 /* Where a callee-saved register of the caller is: at CFA + this many bytes, or one of these two. */
@@ -93,7 +95,7 @@ struct unwind_header {
     uint32_t page_count; /* of the index; entries: page_count + 1 */
     uint32_t fde_count;
     uint32_t complex_rows;  /* rows with UNWIND_NONE_COMPLEX */
-    uint32_t covered_bytes; /* bytes of text with a rule other than NONE */
+    uint32_t covered_bytes; /* bytes of text that are not UNWIND_NONE_GAP */
     uint32_t build_id_bytes;
     uint32_t reserved;
     uint8_t build_id[UNWIND_ID_BYTES];

@@ -5,6 +5,8 @@
 #include "service/unwind/cfi/fde_reader.h"
 #include "service/unwind/code/functions.h"
 
+#include <stdlib.h>
+
 #define ENCODING_OMIT 0xff
 #define MAX_CONTENTS  ((size_t)512 << 20)
 
@@ -114,17 +116,39 @@ static sonde_err add_frames(struct build *build) {
     return err ? err : add_section(build, ".debug_frame", true, &found);
 }
 
+/* Looks for code without unwind information. Nearly all symbols are of functions that have some,
+ * and need not be sorted. */
+static sonde_err add_functions(struct build *build) {
+    struct frames *frames = &build->frames;
+    struct functions_known known = {0};
+    for (size_t i = 0; i < frames->fde_count; i++)
+        if (frames->fdes[i].start >= known.limit)
+            known.limit = frames->fdes[i].start + 1;
+    uint64_t *bits = calloc(known.limit / FUNCTIONS_CELL / 64 + 1, sizeof *bits);
+    if (!bits)
+        return SONDE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < frames->fde_count; i++) {
+        uint32_t cell = frames->fdes[i].start / FUNCTIONS_CELL;
+        bits[cell / 64] |= 1ull << cell % 64;
+    }
+    known.bits = bits;
+    sonde_err err = functions_collect(&build->functions, &build->file, frames->origin, &known);
+    free(bits);
+    frames->fill = functions_fill;
+    frames->begins_with_trampoline = functions_begin_with_trampoline;
+    frames->find_change = functions_find_change;
+    frames->context = &build->functions;
+    return err;
+}
+
 static sonde_err build_table(struct build *build, struct sonde_buf *table) {
     sonde_err err = set_ranges(build);
     if (err == SONDE_OK)
         err = add_frames(build);
     if (err == SONDE_OK)
-        err = functions_collect(&build->functions, &build->file, build->frames.origin);
+        err = add_functions(build);
     if (err != SONDE_OK)
         return err;
-    build->frames.fill = build->functions.count ? functions_fill : NULL;
-    build->frames.find_switch = build->functions.is_go ? functions_find_switch : NULL;
-    build->frames.context = &build->functions;
     unwind_rows_init(&build->rows);
     build->rows.origin = build->frames.origin;
     build->rows.build_id_bytes = (uint32_t)elf_build_id(&build->file, build->rows.build_id);

@@ -147,6 +147,12 @@ def run_demo(seconds):
     return int(re.search(r"process_cpu_ns (\d+)", out).group(1))
 
 
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        fields = stat.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def hash_of(*parts):
     data = b"".join(part.encode() + b"\0" if isinstance(part, str) else struct.pack(">Q", part) for part in parts)
     return int.from_bytes(hashlib.sha256(data).digest()[:8], "big")
@@ -317,11 +323,26 @@ def test_a_restart_is_another_epoch_and_an_end_is_said():
     with Sonded() as sonded:
         call = Call(sonded.service)
         call.until(lambda: call.hello, "hello")
-        check.equal((call.hello.instance, call.hello.source), (hello.instance, hello.source))
-        assert call.hello.epoch > hello.epoch
+        check.equal(call.hello.instance, hello.instance)
+        assert call.hello.source != hello.source and call.hello.epoch > hello.epoch
         assert call.hello.boot_id and call.hello.version and call.hello.unix_ns and "on-cpu" in call.hello.capabilities
         sonded.end()
         check.equal(call.code()[0], "UNAVAILABLE")
+
+
+def test_an_orderly_end_sends_the_open_window():
+    with Sonded() as sonded, Call(sonded.service, {**SETTINGS, "window_s": 300}) as call:
+        call.until(lambda: call.settings and not session(sonded).trouble, "the recording")
+        demo = start_demo(600)
+        try:
+            call.until(lambda: call.status.targets == 1, "a status with the process")
+            check.until(lambda: cpu_s(demo.pid) > 1, what="a second of CPU time")
+            sonded.end()
+        finally:
+            check.stop(demo)
+        check.equal(call.code()[0], "UNAVAILABLE")
+        sampled_s = sum(sum(window.value) for window in call.windows) / 1e9
+        assert sampled_s > 0.7, f"{sampled_s} s"
 
 
 def test_the_machines_owner_can_refuse_controllers():

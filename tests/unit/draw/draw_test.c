@@ -191,6 +191,12 @@ TEST(draw_top_of_several_processes_names_none_of_their_files) {
     CHECK(strstr(out.data, "File: all processes named redis-server\n") == out.data);
     sonde_buf_finish(&out);
     sonde_profile_destroy(profile);
+    profile = fixture("empty");
+    CHECK_INT(sonde_profile_add_comment(profile, "service: all"), ==, SONDE_OK);
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, "File: all\n") == out.data);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
 }
 
 TEST(draw_pprof_is_compressed_unless_raw) {

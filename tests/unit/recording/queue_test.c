@@ -133,16 +133,29 @@ static void write_source(const char *dir, const char *text) {
     fclose(file);
 }
 
-TEST(the_identity_stays_and_its_epoch_counts_starts) {
+TEST(the_installation_stays_and_the_epoch_counts_starts) {
     char dir[128];
     struct identity first, second;
     CHECK(mkdtemp(temporary_template(dir, sizeof dir)) != NULL);
     CHECK_INT(identity_begin(dir, &first, NULL), ==, SONDE_OK);
-    CHECK(first.source != 0);
+    CHECK(first.source != 0 && first.installation != 0);
     CHECK_INT(first.epoch, ==, 1);
     CHECK_INT(identity_begin(dir, &second, NULL), ==, SONDE_OK);
-    CHECK(second.source == first.source);
+    CHECK(second.installation == first.installation);
     CHECK_INT(second.epoch, ==, 2);
+}
+
+TEST(a_restored_identity_has_another_source) {
+    char dir[128];
+    struct identity lives[3];
+    CHECK(mkdtemp(temporary_template(dir, sizeof dir)) != NULL);
+    for (size_t i = 0; i < 3; i++) {
+        write_source(dir, "0123456789abcdef 7\n");
+        CHECK_INT(identity_begin(dir, &lives[i], NULL), ==, SONDE_OK);
+        CHECK(lives[i].installation == lives[0].installation);
+        CHECK_INT(lives[i].epoch, ==, 8);
+        CHECK(i == 0 || lives[i].source != lives[i - 1].source);
+    }
 }
 
 TEST(a_damaged_identity_is_replaced_by_a_new_one) {
@@ -153,18 +166,16 @@ TEST(a_damaged_identity_is_replaced_by_a_new_one) {
                                         "0123456789abcdef 0\n",
                                         "0123456789abcdef 4294967295\n"};
     char dir[128];
-    struct identity identity;
+    struct identity identity, good;
     CHECK(mkdtemp(temporary_template(dir, sizeof dir)) != NULL);
+    write_source(dir, "0123456789abcdef 7\n");
+    CHECK_INT(identity_begin(dir, &good, NULL), ==, SONDE_OK);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         write_source(dir, texts[i]);
         CHECK_INT(identity_begin(dir, &identity, NULL), ==, SONDE_OK);
-        CHECK(identity.source != 0x0123456789abcdef);
+        CHECK(identity.installation != good.installation);
         CHECK_INT(identity.epoch, ==, 1);
     }
-    write_source(dir, "0123456789abcdef 7\n");
-    CHECK_INT(identity_begin(dir, &identity, NULL), ==, SONDE_OK);
-    CHECK(identity.source == 0x0123456789abcdef);
-    CHECK_INT(identity.epoch, ==, 8);
 }
 
 TEST(an_identity_that_cannot_be_kept_is_an_error) {

@@ -42,7 +42,24 @@ TEST(s10_rust_v0_names_lose_their_disambiguator) {
     CHECK_STR(shown("_RNvNtCs1234_7mycrate3bar3baz"), "mycrate::bar::baz");
 }
 
+TEST(s10_names_of_d_look_as_in_the_source) {
+    CHECK_STR(shown("_D3app__T4workTiZQiFNbNiiZi"), "app.work!(int).work(int)");
+    CHECK_STR(shown("_D3app3sumFAiZl"), "app.sum(int[])");
+    CHECK_STR(shown("_Dmain"), "D main");
+    CHECK_STR(shown("_DYNAMIC"), "_DYNAMIC");
+    CHECK_STR(shown("_D"), "_D");
+    CHECK_STR(shown("_D3app3"), "_D3app3");
+}
+
+/* Each back reference may double the name. */
+TEST(s10_a_name_of_d_with_many_back_references_stays_as_it_is) {
+    const char *name = "_D3app__T4workTiZQiFQbQbQbQbQbQbQbQbQbQbQbQbZi";
+    CHECK_STR(shown(name), name);
+}
+
 TEST(trap_1_clone_suffixes_are_removed) {
+    CHECK_STR(shown("hot.__part.9"), "hot"); /* a basic block's section */
+    CHECK_STR(shown("_ZN3foo3barEi.__part.1"), "foo::bar(int)");
     CHECK_STR(shown("work.isra.0"), "work");
     CHECK_STR(shown("work.constprop.0.isra.1"), "work");
     CHECK_STR(shown("work.part.0.cold"), "work");

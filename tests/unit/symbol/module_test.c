@@ -12,20 +12,22 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char planted[] = "#include <stdio.h>\n"
-                              "#include <unistd.h>\n"
-                              "__attribute__((noinline, noclone)) int planted_one(int x) { __asm__ "
-                              "volatile(\"\"); return x + 1; }\n"
-                              "__attribute__((noinline, noclone)) int planted_two(int x) { __asm__ "
-                              "volatile(\"\"); return x * 3; }\n"
-                              "int main(void) {\n"
-                              "    printf(\"one %p\\ntwo %p\\nputs %p\\nready\\n\", (void "
-                              "*)planted_one, (void *)planted_two, (void *)puts);\n"
-                              "    fflush(stdout);\n"
-                              "    char byte;\n"
-                              "    while (read(0, &byte, 1) > 0) {}\n"
-                              "    return planted_one(planted_two(0)) == 9;\n"
-                              "}\n";
+static const char planted[] =
+    "#include <stdio.h>\n"
+    "#include <unistd.h>\n"
+    "#ifdef FAR\n__asm__(\".text; .zero 9000\");\n#else\n#define FAR\n#endif\n"
+    "__attribute__((noinline, noclone)) int planted_one(int x) { __asm__ "
+    "volatile(\"\"); return x + 1; }\n"
+    "FAR __attribute__((noinline, noclone)) int planted_two(int x) { __asm__ "
+    "volatile(\"\"); return x * 3; }\n"
+    "int main(void) {\n"
+    "    printf(\"one %p\\ntwo %p\\nputs %p\\nready\\n\", (void "
+    "*)planted_one, (void *)planted_two, (void *)puts);\n"
+    "    fflush(stdout);\n"
+    "    char byte;\n"
+    "    while (read(0, &byte, 1) > 0) {}\n"
+    "    return planted_one(planted_two(0)) == 9;\n"
+    "}\n";
 
 static void compile(const char *compiler, const char *flags, const char *out) {
     fixture_write("planted.c", planted);
@@ -72,6 +74,17 @@ TEST(s1_a_program_linked_by_lld_whose_text_is_not_where_the_file_offset_says) {
 
 TEST(s1_two_segments_on_one_page) {
     check_program("clang", "-O2 -fuse-ld=lld -Wl,-z,noseparate-code");
+}
+
+/* Both segments have code, so the offset of a mapping does not say which one it is. */
+TEST(s1_two_segments_of_code_on_one_page) {
+    const char *far = "-DFAR='__attribute__((section(\".far\")))' -O2 -fuse-ld=lld "
+                      "-Wl,--section-start=.far=0x10000000";
+    char flags[256];
+    snprintf(flags, sizeof flags, "%s -no-pie", far);
+    check_program("gcc", flags);
+    snprintf(flags, sizeof flags, "%s -pie -fPIE", far);
+    check_program("gcc", flags);
 }
 
 TEST(s1_text_and_data_in_one_segment) {

@@ -21,8 +21,9 @@
 /* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root,
  * at + 0x300 a function that finds its frame from rbx, at + 0x400 a gap, at + 0x500 a frame of two
  * words, at + 0x600 a complex rule, at + 0x700 a signal trampoline, at + 0x740 a function that
- * saves rbx and loses rbp, at + 0x780 a frame of 64 MiB and more. JIT code has no table; the table
- * of LATER is not there yet. */
+ * saves rbx and loses rbp, at + 0x780 a frame of 64 MiB and more, at + 0x7c0 code that keeps no
+ * frame pointers, at + 0x7e0 padding, at + 0x7f0 a function. JIT code has no table; the table of
+ * LATER is not there yet. */
 static struct sonde_buf table;
 static uint64_t words[WORDS];
 static struct unwind_walker *walker;
@@ -62,6 +63,12 @@ static void add_rules(struct unwind_rows *rows) {
     add(rows, 0x700, rule(UNWIND_CFA_SIGNAL, 0, UNWIND_SAME));
     add(rows, 0x740, loses);
     add(rows, 0x780, rule(UNWIND_CFA_RSP, (1 << 26) + 64, UNWIND_SAME));
+    struct unwind_rule without = rule(UNWIND_CFA_NONE, 0, UNWIND_SAME);
+    without.cfa_add = UNWIND_NONE_NO_POINTER;
+    add(rows, 0x7c0, without);
+    without.cfa_add = UNWIND_NONE_PADDING;
+    add(rows, 0x7e0, without);
+    add(rows, 0x7f0, rule(UNWIND_CFA_RSP, 8, UNWIND_SAME));
     unwind_rows_gap(rows, 0x800);
 }
 
@@ -195,6 +202,44 @@ TEST(code_without_a_table_is_left_by_its_frame_pointer) {
     CHECK_INT(walk_from(CODE + 0x410, 10, STACK + 8 * 20).count, ==, 3); /* a gap */
 }
 
+TEST(a_leaf_that_may_have_no_frame_is_not_left_by_its_callers) {
+    begin();
+    words[20] = STACK + 8 * 30, words[21] = JIT + 0x10;
+    words[30] = 0, words[31] = CODE + 0x210;
+    words[10] = JIT + 0x30; /* no frame: this is its return address */
+    struct unwind_copy_walk walk = walk_from(JIT + 5, 10, STACK + 8 * 20);
+    CHECK_INT(walk.end, ==, UNWIND_COPY_NO_TABLE);
+    CHECK_INT(walk.count, ==, 1);
+    words[10] = STACK + 8 * 20, words[11] = JIT + 0x30; /* behind push rbp */
+    CHECK_INT(walk_from(JIT + 5, 10, STACK + 8 * 20).end, ==, UNWIND_COPY_NO_TABLE);
+    words[11] = 5;
+    CHECK_INT(walk_from(JIT + 5, 10, STACK + 8 * 20).count, ==, 3);
+    words[10] = JIT + 5, words[11] = JIT + 0x30; /* a caller has a frame */
+    CHECK_INT(walk_from(CODE + 0x10, 10, STACK + 8 * 20).count, ==, 4);
+}
+
+TEST(code_that_keeps_no_frame_pointers_is_never_left_by_them) {
+    begin();
+    words[10] = CODE + 0x7d0;
+    words[20] = 0, words[21] = CODE + 0x210;
+    CHECK_INT(walk_from(CODE + 0x7d0, 11, STACK + 8 * 20).end, ==, UNWIND_COPY_NO_TABLE);
+    struct unwind_copy_walk walk = walk_from(CODE + 0x10, 10, STACK + 8 * 20);
+    CHECK_INT(walk.end, ==, UNWIND_COPY_NO_TABLE);
+    CHECK_INT(walk.count, ==, 2);
+}
+
+/* As makecontext's, which has the rule of any function. */
+TEST(a_function_that_is_only_entered_by_a_return_is_the_root) {
+    begin();
+    words[10] = CODE + 0x7f0, words[11] = CODE + 0x210;
+    struct unwind_copy_walk walk = walk_from(CODE + 0x10, 10, 0);
+    CHECK_INT(walk.end, ==, UNWIND_COPY_ROOT);
+    CHECK_INT(walk.count, ==, 2);
+    CHECK(pcs[1] == ((CODE + 0x7f0) | UNWIND_COPY_EXACT));
+    words[10] = CODE + 0x7e8; /* in the padding */
+    CHECK_INT(walk_from(CODE + 0x10, 10, 0).end, ==, UNWIND_COPY_NO_TABLE);
+}
+
 /* As in Go programs without symbols and DWARF: goexit, the root, has rbp 0. */
 TEST(a_chain_of_frame_pointers_ends_with_zero_at_its_root) {
     begin();
@@ -272,7 +317,7 @@ TEST(a_walk_waits_for_the_table_of_a_mapping) {
         CHECK_INT(walk.waits_for, ==, LATER + 0x1f);
         CHECK_INT(walk.count, ==, 2);
     }
-    words[20] = 0, words[21] = LATER + 0x20; /* plausible until it is known */
+    words[10] = 0, words[20] = 0, words[21] = LATER + 0x20; /* plausible until it is known */
     struct unwind_copy_walk walk = walk_from(JIT + 5, 10, STACK + 8 * 20);
     CHECK_INT(walk.end, ==, UNWIND_COPY_WAITS);
     CHECK_INT(walk.count, ==, 2);
@@ -294,8 +339,13 @@ TEST(a_signal_frame_continues_with_the_interrupted_code) {
     struct unwind_copy_walk walk = walk_from(CODE + 0x10, 10, 0);
     CHECK_INT(walk.end, ==, UNWIND_COPY_ROOT);
     CHECK_INT(walk.count, ==, 4);
+    CHECK(pcs[1] == ((CODE + 0x701) | UNWIND_COPY_EXACT)); /* nothing calls a trampoline */
     CHECK(pcs[2] == ((CODE + 0x100) | UNWIND_COPY_EXACT));
     CHECK_INT(pcs[3], ==, CODE + 0x210);
+    words[10] = CODE + 0x700; /* its first byte; no function is before it */
+    CHECK_INT(walk_from(CODE + 0x10, 10, 0).count, ==, 4);
+    CHECK(pcs[1] == ((CODE + 0x700) | UNWIND_COPY_EXACT));
+    words[10] = CODE + 0x701;
     CHECK_INT(walk_bytes(registers_at(CODE + 0x10, 10, 0), 64).end, ==, UNWIND_COPY_SHORT);
 }
 

@@ -335,6 +335,21 @@ TEST(a_root_that_is_never_called_is_found_after_a_gap) {
     walk_at(IN(0), stack + 10, NULL, 127);
     CHECK_INT(result.depth, ==, 2);
     CHECK_INT(result.end, ==, RING_END_ROOT);
+    CHECK(pcs[1] == (F(2) | RING_PC_EXACT)); /* its name is not that of the code before it */
+}
+
+TEST(a_leaf_that_may_have_no_frame_is_not_left_by_its_callers) {
+    struct unwind_rule rules[] = {rsp_rule(8), end_rule};
+    use_rules(rules, 2);
+    stack[10] = JIT + 0x100;
+    stack[20] = 0;
+    stack[21] = IN(1);
+    walk_at(JIT + 5, stack + 10, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 1);
+    CHECK_INT(result.end, ==, RING_END_NO_TABLE);
+    walk_at(JIT + 5, stack + 11, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
 TEST(a_cfa_from_rbx_in_an_outer_frame_is_found) {

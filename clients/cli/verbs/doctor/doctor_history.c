@@ -56,6 +56,10 @@ void doctor_check_history(struct doctor *doctor, struct service *service) {
     if (info->trouble[0])
         doctor_report(doctor, FINDING_FIX, "history", fix, "nothing is stored: %.350s",
                       info->trouble);
+    if (info->refusal[0])
+        doctor_report(doctor, FINDING_NOTE, "history",
+                      "run sonded as root, or grant it the rights above",
+                      "processes without the guest are not recorded: %.300s", info->refusal);
     if (info->dropped || info->lost_windows)
         doctor_report(doctor, FINDING_NOTE, "history", "sonde history --list (what is complete)",
                       "%" PRIu64 " samples were dropped while recording; %" PRIu64

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Continuous recording, with a guest that the test drives. */
+#include "service/engine/core/engine_state.h"
 #include "service/engine/record/record.h"
 
 #include "tests/unit/engine/scene.h"
@@ -64,14 +65,19 @@ static const struct record_options options = {
     .on_gone = on_gone,
 };
 
-static struct recorder *record(struct scene *scene, const struct record_options *how) {
+/* In a scene that exists. */
+static struct recorder *record_scene(struct scene *scene, const struct record_options *how) {
     struct recorder *recorder = NULL;
     for (uint32_t i = 0; i < kept.count; i++)
         sonde_profile_destroy(kept.records[i].profile);
     kept.count = kept.gone = 0;
-    scene_init(scene);
     CHECK_INT(record_create(scene->engine, how, &recorder, NULL), ==, SONDE_OK);
     return recorder;
+}
+
+static struct recorder *record(struct scene *scene, const struct record_options *how) {
+    scene_init(scene);
+    return record_scene(scene, how);
 }
 
 /* The guest's part of the end: it confirms that its clock has stopped. */
@@ -227,21 +233,50 @@ TEST(a_target_that_ends_delivers_its_last_window) {
     record_destroy(recorder);
 }
 
-TEST(a_refused_clock_is_tried_again_later) {
-    struct scene scene;
+static void refuse_clock(struct scene *scene, struct recorder *recorder) {
     sonde_guest_v1_ToGuest message;
-    struct recorder *recorder = record(&scene, &options);
-    record_tick(recorder, 1000);
-    fake_expect(&scene.guest, sonde_guest_v1_ToGuest_cpu_config_tag, &message);
-    fake_send_state(&scene.guest, message.message.cpu_config.sequence, false, "");
+    do {
+        fake_expect(&scene->guest, sonde_guest_v1_ToGuest_cpu_config_tag, &message);
+        fake_send_state(&scene->guest, message.message.cpu_config.sequence, false, "");
+    } while (message.message.cpu_config.period_ns == 0); /* the stop before */
     while (record_count(recorder) > 0)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    record_tick(recorder, 1000 + RECORD_RETRY_MS - 1001);
-    CHECK_INT(record_count(recorder), ==, 0);
-    record_tick(recorder, 1000 + RECORD_RETRY_MS);
-    CHECK_INT(record_count(recorder), ==, 1);
+}
+
+TEST(a_refused_clock_is_tried_again_after_pauses_that_double) {
+    struct scene scene;
+    struct recorder *recorder = record(&scene, &options);
+    uint64_t now_ms = 1000, pause_ms = RECORD_RETRY_MS;
+    record_tick(recorder, now_ms);
+    for (int i = 0; i < 7; i++) {
+        refuse_clock(&scene, recorder);
+        record_tick(recorder, now_ms + pause_ms - 1);
+        CHECK_INT(record_count(recorder), ==, 0);
+        now_ms += pause_ms;
+        record_tick(recorder, now_ms);
+        CHECK_INT(record_count(recorder), ==, 1);
+        pause_ms = pause_ms < RECORD_MAX_TRY_MS / 2 ? pause_ms * 2 : RECORD_MAX_TRY_MS;
+    }
     start_clock(&scene);
     finish(&scene, recorder);
+}
+
+/* A capture beside it fails, because somebody waits for it. */
+TEST(a_recording_of_a_stopped_process_begins_when_the_process_goes_on) {
+    struct scene scene;
+    struct engine_cpu_spec spec = {.frequency_hz = 19};
+    scene_init(&scene);
+    scene.engine->start_ns = 20 * MS;
+    struct recorder *recorder = record_scene(&scene, &options);
+    begin(&scene, &spec);
+    collect_wait_end(&scene.collected);
+    CHECK_INT(scene.collected.err, ==, SONDE_NOT_AVAILABLE);
+    CHECK_INT(record_count(recorder), ==, 1);
+    start_clock(&scene);
+    push_many(&scene, 30, burn_leaf, 7);
+    settle(&scene);
+    finish(&scene, recorder);
+    CHECK_NEAR((double)recorded_ns(SONDE_ON_CPU), 300.0 * MS, 60.0 * MS);
 }
 
 TEST(off_cpu_time_is_recorded_beside) {

@@ -55,6 +55,27 @@ static int64_t samples_below(const struct sonde_profile *profile, const char *na
     return sum;
 }
 
+TEST(the_deepest_stack_keeps_its_process_and_its_note) {
+    enum { DEPTH = 512 + 127 }; /* frames of a process and of the kernel, as seen from outside */
+    struct report_input input = {.part_count = 1};
+    struct report_part *part = &input.parts[0];
+    struct count_key key = {0};
+    struct sonde_profile *profile;
+    enum sonde_frame_kind kind;
+    part->stacks = stacks_create(0, 0);
+    uint32_t parent = stacks_add_process(part->stacks, "web");
+    parent = stacks_add_frame(part->stacks, parent, STACKS_NOTE, STACK_NOTE_TRUNCATED);
+    for (uint64_t i = 0; i < DEPTH; i++)
+        parent = stacks_add_frame(part->stacks, parent, 0, 0x1001 + i);
+    key.stack = parent;
+    CHECK_INT(counts_add(&part->counts, &key, 1), ==, SONDE_OK);
+    CHECK_INT(report_build(&input, NULL, &profile, NULL), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_sample(profile, 0).location_count, ==, DEPTH + 2);
+    CHECK_STR(root_of(profile, 0, &kind), "web");
+    report_input_finish(&input);
+    sonde_profile_destroy(profile);
+}
+
 TEST(processes_are_merged_by_name_and_told_apart_by_the_label_pid) {
     struct sonde_profile *profile = make_profile();
     CHECK_INT(samples_below(profile, "web"), ==, 7);

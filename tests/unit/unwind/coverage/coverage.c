@@ -50,7 +50,7 @@ static void add_section(struct coverage *coverage, const void *image, const uint
     coverage->text += len;
     for (uint64_t at = 0; at < len; at++) {
         const struct unwind_rule *rule = unwind_table_rule(image, vaddr + at);
-        bool is_gap = rule->cfa == UNWIND_CFA_NONE && rule->cfa_add == UNWIND_NONE_GAP;
+        bool is_gap = rule->cfa == UNWIND_CFA_NONE && rule->cfa_add != UNWIND_NONE_COMPLEX;
         if (!is_gap && gap)
             add_gap(coverage, bytes + at - gap, gap);
         gap = is_gap ? gap + 1 : 0;

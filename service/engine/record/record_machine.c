@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which processes are left to their guests. */
+#include "service/engine/record/record_state.h"
+
+#include "api/base/array.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static sonde_err add_pid(struct pids *pids, pid_t pid) {
+    if (!array_room(&pids->items, &pids->capacity, pids->count, 1))
+        return SONDE_OUT_OF_MEMORY;
+    pids->items[pids->count++] = pid;
+    return SONDE_OK;
+}
+
+static int compare_pids(const void *left, const void *right) {
+    pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
+    return (a > b) - (a < b);
+}
+
+/* With the lock held: those that are or were attached in the window that ends now. The guests of
+ * such processes deliver the same time. */
+static sonde_err take_guests(struct recorder *recorder, struct pids *skip) {
+    sonde_err err = SONDE_OK;
+    *skip = recorder->gone;
+    recorder->gone = (struct pids){0};
+    for (size_t i = 0; i < recorder->guests.count && !err; i++)
+        err = add_pid(skip, recorder->guests.items[i]);
+    recorder->guests.count = 0;
+    for (struct recorded *recorded = recorder->targets; recorded && !err;
+         recorded = recorded->next) {
+        if (!recorded->slots[CPU].capture)
+            continue;
+        err = add_pid(&recorder->guests, recorded->target.pid);
+        if (!err)
+            err = add_pid(skip, recorded->target.pid);
+    }
+    if (skip->count > 1)
+        qsort(skip->items, skip->count, sizeof *skip->items, compare_pids);
+    return err;
+}
+
+void record_machine_add(struct recorded *recorded, struct sonde_profile *profile,
+                        const struct engine_metadata *metadata) {
+    struct recorder *recorder = recorded->recorder;
+    const struct record_options *options = &recorder->options;
+    struct pids pids;
+    lock_take(&recorder->lock);
+    sonde_err err = take_guests(recorder, &pids);
+    lock_drop(&recorder->lock);
+    const struct machine_skip skip = {pids.items, pids.count};
+    if (!err)
+        err = machine_split(recorded->machine, profile, metadata, &skip, options->on_record,
+                            options->context);
+    lock_take(&recorder->lock);
+    snprintf(recorder->refusal, sizeof recorder->refusal, "%s",
+             err ? "a window is incomplete: out of memory" : "");
+    lock_drop(&recorder->lock);
+    free(pids.items);
+    sonde_profile_destroy(profile);
+}
+
+sonde_err record_machine_create(struct recorder *recorder) {
+    struct recorded *recorded = calloc(1, sizeof *recorded);
+    if (!recorded)
+        return SONDE_OUT_OF_MEMORY;
+    recorded->refs = 1;
+    recorded->recorder = recorder;
+    recorded->heap.room = &recorder->heap_room;
+    recorded->choice = (struct record_choice){recorder->options.frequency_hz, 1, false};
+    for (int i = 0; i < CAPTURES; i++)
+        recorded->slots[i].recorded = recorded;
+    recorded->slots[OFF_CPU].retry_ms = UINT64_MAX;
+    recorded->machine = machine_create();
+    recorder->machine = recorded;
+    return recorded->machine ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+void record_machine_finish(struct recorder *recorder) {
+    free(recorder->guests.items);
+    free(recorder->gone.items);
+}
+
+void record_machine_leave(struct recorder *recorder, pid_t pid) {
+    if (recorder->machine)
+        (void)add_pid(&recorder->gone, pid);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of a recorder. Internal to this folder. Its lock guards what says so; functions are
+ * called with it held unless they say otherwise. */
+#ifndef SONDE_SERVICE_ENGINE_RECORD_RECORD_STATE_H
+#define SONDE_SERVICE_ENGINE_RECORD_RECORD_STATE_H
+
+#include "service/engine/record/heap_delta.h"
+#include "service/engine/record/machine.h"
+#include "service/engine/record/record.h"
+#include "service/host/processes/cgroup.h"
+#include "service/locks.h"
+
+enum { CPU, OFF_CPU, CAPTURES };
+
+struct capture_slot {
+    struct recorded *recorded;
+    struct engine_capture *capture; /* NULL = none runs */
+    uint64_t retry_ms;              /* when to start the next one; UINT64_MAX = never */
+    uint32_t pause_ms;              /* before the last try since a window was delivered; 0 = none */
+    struct record_choice choice;    /* of the capture that runs, or ran last */
+};
+
+struct recorded {
+    struct recorded *next;
+    uint32_t refs;
+    struct recorder *recorder;
+    struct engine_target target;
+    char cgroup[CGROUP_BYTES];
+    struct machine *machine; /* NULL: it is one target */
+    bool is_heap_asked;
+    struct record_choice choice; /* in effect */
+    struct capture_slot slots[CAPTURES];
+    uint64_t heap_due_ms;
+    struct heap_delta heap; /* belongs to the request that runs */
+};
+
+/* Pids of targets that their guests record. */
+struct pids {
+    pid_t *items;
+    size_t count, capacity;
+};
+
+struct recorder {
+    struct engine *engine;
+    struct record_options options;
+    struct engine_watch *watch;
+    struct lock lock; /* guards what follows, and the targets */
+    pthread_cond_t idle;
+    struct recorded *targets;
+    uint32_t requests;        /* that run */
+    struct recorded *machine; /* NULL = not wanted. Not one of the targets */
+    struct pids guests, gone; /* attached at the end of the machine's last window; gone since */
+    char refusal[RECORD_REFUSAL];
+    _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */
+    uint64_t now_ms;
+    bool is_finishing;
+};
+
+/* ---- record_machine.c: the capture of the whole machine ---- */
+
+/* Its capture starts at the first tick. SONDE_OUT_OF_MEMORY. Before other threads know it. */
+SONDE_MUST_USE sonde_err record_machine_create(struct recorder *recorder);
+void record_machine_finish(struct recorder *recorder);
+/* A target that its guest has recorded is gone. */
+void record_machine_leave(struct recorder *recorder, pid_t pid);
+/* A window, which it takes. Without the lock. */
+void record_machine_add(struct recorded *recorded, struct sonde_profile *profile,
+                        const struct engine_metadata *metadata);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Between the functions of the unwind information there is padding, and there is code without any:
+ *
+ *     FDE | padding | FDE | a function of the symbol table | code without a symbol | FDE
+ *           PADDING         rows by analysis, or Go's        NO_POINTER, or a gap
+ *
+ * A gap means "perhaps with a frame pointer". Without symbols nobody knows where functions begin,
+ * so the only question is whether code of this kind sets up frame pointers at all: V8's builtins
+ * do, musl does not. */
+#include "service/unwind/code/analysis.h"
+#include "service/unwind/code/functions.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ALIGN         16u         /* linkers pad up to such addresses */
+#define MAX_NAMELESS  (16u << 20) /* bytes of code without symbols that are looked at */
+#define BYTES_A_FRAME 4096u       /* code with frame pointers sets one up more often */
+#define LAST_BYTES    256u        /* of the last function, if its size is not known */
+
+static const struct unwind_rule no_pointer = {.cfa = UNWIND_CFA_NONE,
+                                              .cfa_add = UNWIND_NONE_NO_POINTER};
+static const struct unwind_rule padding = {.cfa = UNWIND_CFA_NONE, .cfa_add = UNWIND_NONE_PADDING};
+static const struct unwind_rule root = {.cfa = UNWIND_CFA_END};
+static const struct unwind_rule trampoline = {.cfa = UNWIND_CFA_SIGNAL};
+
+/* The caller frees the result. NULL: the file does not have it all. */
+static uint8_t *read_code(const struct functions *functions, uint32_t start, uint32_t size) {
+    uint64_t offset, len;
+    if (!elf_offset_of(functions->file, functions->origin + start, &offset, &len) || len < size)
+        return NULL;
+    uint8_t *code = malloc(size + 1);
+    if (code && elf_read(&functions->file->input, offset, code, size))
+        return code;
+    free(code);
+    return NULL;
+}
+
+static void add_from_to(struct unwind_rows *rows, uint32_t start, uint32_t end,
+                        const struct unwind_rule *rule) {
+    unwind_rows_add(rows, start, rule);
+    unwind_rows_gap(rows, end);
+}
+
+/* How often it says push rbp; mov rbp, rsp. */
+static uint32_t count_frames(const uint8_t *code, uint32_t size) {
+    uint32_t count = 0;
+    for (uint32_t at = 0; at + 4 <= size; at++)
+        count += code[at] == 0x55 && code[at + 1] == 0x48 &&
+                 (memcmp(code + at + 2, "\x89\xe5", 2) == 0 ||
+                  memcmp(code + at + 2, "\x8b\xec", 2) == 0);
+    return count;
+}
+
+/* --- Code without a symbol --------------------------------------------------------------------*/
+
+/* The first trampoline in [start, end), found by its syscall; end if there is none. *size: its
+ * bytes; mov has one of two forms. code: that at start. */
+static uint32_t find_trampoline(const struct functions *functions, const uint8_t *code,
+                                uint32_t start, uint32_t end, uint32_t *size) {
+    static const uint32_t sizes[] = {9, 7};
+    for (uint32_t at = 2; at <= end - start; at++)
+        for (uint32_t i = 0; i < 2 && code[at - 2] == 0x0f && code[at - 1] == 0x05; i++) {
+            *size = sizes[i];
+            if (at >= *size && functions_is_trampoline(functions, start + at - *size))
+                return start + at - *size;
+        }
+    return end;
+}
+
+static void add_trampolines(const struct functions *functions, const uint8_t *code, uint32_t start,
+                            uint32_t end, struct unwind_rows *rows) {
+    uint32_t size, at = start, next;
+    while ((next = find_trampoline(functions, code + (at - start), at, end, &size)) < end) {
+        at = next + size;
+        unwind_rows_add(rows, next, &trampoline);
+        unwind_rows_add(rows, at, &no_pointer);
+    }
+}
+
+static void add_nameless(struct functions *functions, uint32_t start, uint32_t end,
+                         struct unwind_rows *rows) {
+    if (start >= end)
+        return;
+    uint8_t *code = end - start <= MAX_NAMELESS ? read_code(functions, start, end - start) : NULL;
+    if (code && count_frames(code, end - start) <= (end - start) / BYTES_A_FRAME)
+        unwind_rows_add(rows, start, &no_pointer);
+    if (code)
+        add_trampolines(functions, code, start, end, rows);
+    unwind_rows_gap(rows, end);
+    free(code);
+}
+
+/* --- Functions --------------------------------------------------------------------------------*/
+
+static void add_depth(struct unwind_rows *rows, uint32_t pc, int64_t depth) {
+    struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = (int32_t)depth + 8};
+    for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++)
+        rule.saved[i] = UNWIND_SAME;
+    if (depth < 0 || depth > INT32_MAX - 8)
+        rule = no_pointer;
+    unwind_rows_add(rows, pc, &rule);
+}
+
+/* The depths of Go's table: what Go's linker also writes to .debug_frame. */
+static void add_go(const struct functions *functions, const struct function *item, uint32_t end,
+                   struct unwind_rows *rows) {
+    struct go_function function = go_table_function(&functions->go, item->go - 1);
+    struct go_depth depth = {.at = function.depths, .depth = -1};
+    uint64_t size = end - item->start, pc = 0;
+    while (pc < size && function.depths && go_table_next_depth(&functions->go, &depth)) {
+        if (depth.pc > pc)
+            add_depth(rows, item->start + (uint32_t)pc, depth.depth);
+        pc = depth.pc;
+    }
+    if (pc < size)
+        unwind_rows_add(rows, item->start + (uint32_t)pc, &no_pointer);
+}
+
+static void analyse(const struct functions *functions, uint32_t start, uint32_t end,
+                    struct unwind_rows *rows) {
+    uint32_t size = end - start;
+    uint8_t *code = size <= ANALYSIS_MAX_BYTES ? read_code(functions, start, size) : NULL;
+    if (code && !unwind_analysis_run(code, size, start, rows) && count_frames(code, size) == 0)
+        add_from_to(rows, start, end, &no_pointer);
+    free(code);
+}
+
+static void add_function(struct functions *functions, const struct function *item, uint32_t end,
+                         struct unwind_rows *rows) {
+    struct unwind_rule rule;
+    uint32_t from = functions_find_change(functions, item->start, end, &rule);
+    if (item->start == functions->entry || functions_is_trampoline(functions, item->start)) {
+        rule = item->start == functions->entry ? root : trampoline;
+        from = item->start;
+    }
+    if (from > item->start && item->go)
+        add_go(functions, item, from, rows);
+    else if (from > item->start)
+        analyse(functions, item->start, from, rows);
+    if (from < end)
+        unwind_rows_add(rows, from, &rule);
+    unwind_rows_gap(rows, end);
+}
+
+/* --- All code between two functions -----------------------------------------------------------*/
+
+/* The first item that begins at `from` or behind it. */
+static uint32_t find(const struct functions *functions, uint32_t from) {
+    uint32_t low = 0, high = functions->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (functions->items[middle].start < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Whether there is no more than what aligns the next function. */
+static bool is_padding(uint32_t from, uint32_t to) {
+    return ((from + ALIGN - 1) & ~(ALIGN - 1)) >= to;
+}
+
+/* Where a function ends: at the next one at the latest. The byte before a trampoline is left out,
+ * because that is where the handler's return address is looked up. */
+static uint32_t end_of(struct functions *functions, const struct function *item, uint32_t next,
+                       uint32_t to) {
+    uint32_t end = item->end, size;
+    if (end <= item->start) {
+        end = next == UINT32_MAX ? item->start + LAST_BYTES : next;
+        end = end < to ? end : to;
+        uint32_t bytes = end - item->start;
+        uint8_t *code =
+            bytes <= ANALYSIS_MAX_BYTES ? read_code(functions, item->start, bytes) : NULL;
+        if (code && !functions_is_trampoline(functions, item->start)) /* musl's has no symbol */
+            end = find_trampoline(functions, code, item->start, end, &size);
+        free(code);
+    }
+    end = end < next ? end : next;
+    end = end < to ? end : to;
+    return end - (end > item->start + 1 && functions_begin_with_trampoline(functions, end, to));
+}
+
+bool functions_begin_with_trampoline(void *context, uint32_t from, uint32_t to) {
+    const struct functions *functions = context;
+    uint32_t next = find(functions, from);
+    bool may_begin =
+        !is_padding(from, to) || (next < functions->count && functions->items[next].start == from);
+    return from < to && may_begin && functions_is_trampoline(functions, from);
+}
+
+static void fill_range(struct functions *functions, uint32_t from, uint32_t to,
+                       struct unwind_rows *rows) {
+    uint32_t first = find(functions, from);
+    if (is_padding(from, to) &&
+        (first == functions->count || functions->items[first].start >= to)) {
+        add_from_to(rows, from, to, &padding);
+        return;
+    }
+    for (uint32_t i = first; i < functions->count; i++) {
+        const struct function *item = &functions->items[i];
+        if (item->start >= to)
+            break;
+        uint32_t next = i + 1 < functions->count ? item[1].start : UINT32_MAX;
+        uint32_t end = end_of(functions, item, next, to);
+        add_nameless(functions, from, item->start, rows);
+        add_function(functions, item, end, rows);
+        from = end;
+    }
+    if (from < to)
+        add_nameless(functions, from, to, rows);
+}
+
+/* Range number i of the file's code: its sections, because a segment may hold much else. False if
+ * there is no such code. */
+static bool code_range(const struct functions *functions, uint32_t i, uint64_t *start,
+                       uint64_t *end) {
+    const struct elf_file *file = functions->file;
+    if (file->section_count > 0) {
+        const Elf64_Shdr *section = &file->sections[i];
+        *start = section->sh_addr - functions->origin;
+        *end = *start + section->sh_size;
+        return section->sh_flags & SHF_EXECINSTR && section->sh_type != SHT_NOBITS;
+    }
+    const Elf64_Phdr *segment = &file->segments[i];
+    *start = segment->p_vaddr - functions->origin;
+    *end = *start + segment->p_filesz;
+    return segment->p_type == PT_LOAD && segment->p_flags & PF_X;
+}
+
+void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows) {
+    struct functions *functions = context;
+    const struct elf_file *file = functions->file;
+    uint32_t count = file->section_count > 0 ? file->section_count : file->segment_count;
+    for (uint32_t i = 0; i < count && from < to; i++) {
+        uint64_t start, end;
+        if (!code_range(functions, i, &start, &end) || start >= to || end <= from || end < start)
+            continue;
+        uint32_t low = start > from ? (uint32_t)start : from;
+        uint32_t high = end < to ? (uint32_t)end : to;
+        high = high < UNWIND_MAX_TEXT ? high : UNWIND_MAX_TEXT;
+        if (low < high)
+            fill_range(functions, low, high, rows);
+        from = high > from ? high : from;
+    }
+}
