@@ -73,6 +73,9 @@ void capture_read_completeness(const Sonde__V1__Completeness *sent,
     to->first_unix_ns = sent->first_unix_ns;
     to->last_unix_ns = sent->last_unix_ns;
     to->recording_began_unix_ns = sent->recording_began_unix_ns;
+    to->drawn_processes = sent->drawn_processes;
+    to->drawn_for = sent->drawn_for;
+    to->drawn_deviation = sent->drawn_deviation;
     to->silence_count = sent->n_silences + (uint64_t)sent->silences_omitted;
     for (size_t i = 0; i < sent->n_silences && i < CAPTURE_MAX_SILENCES; i++) {
         const Sonde__V1__Silence *silence = sent->silences[i];
@@ -360,5 +363,11 @@ void capture_print_completeness(const char *name, const struct capture_completen
         fprintf(stderr, "; recording began at %s",
                 capture_time_text(found->recording_began_unix_ns, began));
     fputc('\n', stderr);
+    if (found->drawn_processes)
+        fprintf(stderr,
+                "estimate: %s processes were drawn to stand for about %.0f (standard deviation of "
+                "their sum: %.0f %%)\n",
+                group_digits(found->drawn_processes, windows), found->drawn_for,
+                100 * found->drawn_deviation);
     print_silences(found);
 }

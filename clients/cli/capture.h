@@ -59,6 +59,8 @@ struct capture_completeness {
     uint64_t windows_expected, windows_received, dropped, unknown_stacks, trimmed_nodes;
     uint32_t shards_asked, shards_answered, window_s;
     int64_t first_unix_ns, last_unix_ns, recording_began_unix_ns;
+    uint64_t drawn_processes;
+    double drawn_for, drawn_deviation;
     struct {
         char host[64];
         int64_t from_unix_ns, until_unix_ns;

@@ -155,7 +155,11 @@ struct store_merge {
     int64_t wall_ns;    /* length of the union of the windows' intervals, over all processes */
     int64_t first_unix_s, last_unix_s; /* begin of the first window, end of the last; 0 = none */
     uint64_t period_ns;                /* of the last window */
-    const char *statement;             /* what the store ran, for people */
+    /* Processes with a weight beyond 1 were drawn: each was recorded with the probability 1/weight.
+     * How many, for how many they stand, the sum of their values and its variance by the draw. */
+    uint64_t drawn;
+    double drawn_for, drawn_sum, drawn_variance;
+    const char *statement; /* what the store ran, for people */
 };
 
 /* Values in steps. Points of a series are in order of time; steps without windows have none. */
@@ -281,6 +285,15 @@ struct store_ops {
 struct store {
     const struct store_ops *ops;
 };
+
+/* Adds a drawn process to a merge; value is its weighted sum. If a process counts w times with the
+ * probability 1/w, or not at all, the variance of its share is value^2 (1 - 1/w). */
+static inline void store_merge_add_drawn(struct store_merge *merge, double weight, double value) {
+    merge->drawn++;
+    merge->drawn_for += weight;
+    merge->drawn_sum += value;
+    merge->drawn_variance += value * value * (1 - 1 / weight);
+}
 
 /* Limits of one store. 0 = none. */
 struct store_limits {

@@ -5,7 +5,7 @@
     cut               a result breaks off in the middle
     large             a result of 6 MB in chunks
     idle              nothing matches
-    silent            two hosts recorded nothing for a while
+    silent            two hosts recorded nothing for a while, and some processes were drawn
     recorded          has off-CPU time; that of no other service is recorded
     any other name    everything works
 
@@ -91,6 +91,7 @@ class History:
         if service == "silent":
             begin = 1_700_000_000 * 10**9
             found.first_unix_ns, found.last_unix_ns, found.window_s, found.recording_began_unix_ns = begin, begin + 110 * 10**9, 10, begin
+            found.drawn_processes, found.drawn_for, found.drawn_deviation = 3, 12, 0.25
             for host, start, end in (("web-2", 100, 160), ("we\nb", 200, 300)):
                 found.silences.add(host=host, from_unix_ns=begin + start * 10**9, until_unix_ns=begin + end * 10**9)
         return found

@@ -14,6 +14,7 @@
 #include "service/rpc/history/selection.h"
 #include "service/store/selector/selector.h"
 
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -184,6 +185,10 @@ sonde_err history_completeness(struct history_query *query,
     if (merge->windows)
         completeness->window_s =
             (uint32_t)((double)merge->covered_ns / SECOND / (double)merge->windows + 0.5);
+    completeness->drawn_processes = merge->drawn;
+    completeness->drawn_for = merge->drawn_for;
+    if (merge->drawn_sum > 0)
+        completeness->drawn_deviation = sqrt(merge->drawn_variance) / merge->drawn_sum;
     sonde_err err = add_hosts(&coverage, selection, diag);
     expect_missing(&coverage, merge);
     if (!coverage.was_recorded && selection->query.from_unix_s > 0)

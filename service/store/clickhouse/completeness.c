@@ -107,6 +107,29 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
     return err;
 }
 
+/* Rollups have no weights, so this reads samples, but only those that were drawn. Values are stored
+ * with their weight. */
+sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
+                          struct store_merge *merge, struct sonde_diag *diag) {
+    struct sonde_buf sql = {0}, answer = {0};
+    sonde_buf_puts(&sql, "SELECT toUInt64(max(weight) * 1000), sum(arraySum(s.value)) FROM samples "
+                         "PREWHERE weight > 1");
+    sql_where(&sql, query);
+    sonde_buf_puts(&sql, " GROUP BY cityHash64(source, pid, start)");
+    sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
+    struct row_binary rows = row_binary_of(&answer);
+    while (!err && row_binary_more(&rows)) {
+        double weight = (double)row_binary_u64(&rows) / 1000;
+        double value = (double)row_binary_i64(&rows);
+        if (!rows.failed && weight > 1)
+            store_merge_add_drawn(merge, weight, value);
+    }
+    err = err ? err : fleet_check(&rows, diag);
+    sonde_buf_finish(&sql);
+    fleet_answer_finish(fleet, &answer);
+    return err;
+}
+
 sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
                            const struct sonde_buf *range, struct spans *spans,
                            struct store_merge *merge, struct sonde_diag *diag) {
@@ -127,5 +150,6 @@ sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *quer
     struct spans spans = {0};
     sonde_err err = completeness_add(fleet, query, NULL, &spans, merge, diag);
     sonde_err lost = spans_take(&spans, merge);
-    return err ? err : lost;
+    err = err ? err : lost;
+    return err ? err : fleet_add_drawn(fleet, query, merge, diag);
 }

@@ -20,6 +20,9 @@ SONDE_MUST_USE sonde_err spans_take(struct spans *spans, struct store_merge *mer
 SONDE_MUST_USE sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
                                           const struct sonde_buf *range, struct spans *spans,
                                           struct store_merge *merge, struct sonde_diag *diag);
+/* The merge's drawn processes. */
+SONDE_MUST_USE sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
+                                         struct store_merge *merge, struct sonde_diag *diag);
 /* All of it, except rows_read. */
 SONDE_MUST_USE sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *query,
                                             struct store_merge *merge, struct sonde_diag *diag);

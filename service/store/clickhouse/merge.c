@@ -245,7 +245,8 @@ static sonde_err measure(struct fleet *fleet, const struct store_query *query,
     else if (fleet_is_cluster(fleet))
         merge->shards_asked = merge->shards_answered = fleet->shard_count;
     sonde_err lost = spans_take(&rollup->spans, merge);
-    return err ? err : lost;
+    err = err ? err : lost;
+    return err ? err : fleet_add_drawn(fleet, query, merge, diag);
 }
 
 sonde_err fleet_merge(struct store *store, const struct store_query *query,

@@ -13,6 +13,7 @@ struct tally_entry {
     uint64_t windows, samples, dropped, covered_s;
     int64_t first_unix_s, last_unix_s; /* begin of the first window, end of the last one */
     int64_t sum;                       /* of the values, with weight */
+    uint64_t weight_milli;             /* the largest weight, in thousandths */
 };
 
 struct tally_span {

@@ -154,6 +154,28 @@ TEST(totals_are_of_one_host_and_stored_once) {
     store_close(store);
 }
 
+TEST(processes_that_stand_for_others_are_counted_with_their_variance) {
+    struct store *store = scene_open("drawn", NULL);
+    struct store_window windows[4];
+    struct store_query query = scene_query();
+    struct store_merge merge;
+    struct sonde_arena arena = {0};
+    for (uint64_t i = 0; i < 4; i++) {
+        windows[i] = scene_window(i);
+        windows[i].pid = 100 + (uint32_t)i / 2;
+        windows[i].weight = i < 2 ? 4 : 1;
+    }
+    scene_put(store, windows, 4);
+    CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+    CHECK_INT(merge.windows, ==, 4);
+    CHECK_INT(merge.drawn, ==, 1);
+    CHECK_NEAR(merge.drawn_for, 4, 0.001);
+    CHECK_NEAR(merge.drawn_sum, 2 * 42 * 4, 0.001);
+    CHECK_NEAR(merge.drawn_variance, 336.0 * 336 * 0.75, 0.01);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
 TEST(hosts_have_the_times_in_which_they_recorded) {
     struct store *store = scene_open("hosts", NULL);
     const struct store_total totals[] = {

@@ -60,6 +60,28 @@ TEST(weights_multiply_values) {
     scene_close(&scene);
 }
 
+/* Of four processes, two were drawn. Before and after the hour has become a rollup. */
+TEST(processes_that_stand_for_others_are_counted_with_their_variance) {
+    scene_open(&scene);
+    for (uint32_t i = 0; i < 4; i++)
+        for (int w = 0; w < 2; w++)
+            scene_put(&scene, &(struct spec){.begin = HOUR + 10 * w,
+                                             .pid = 100 + i,
+                                             .seq = 2 * i + (uint64_t)w + 1,
+                                             .weight = i < 2 ? 4 : 1});
+    for (int i = 0; i < 2; i++) {
+        struct store_query query = scene_query(HOUR, HOUR + 3600);
+        struct store_merge merge = scene_merge(&scene, &query);
+        CHECK_INT(merge.windows, ==, 8);
+        CHECK_INT(merge.drawn, ==, 2);
+        CHECK_NEAR(merge.drawn_for, 8, 0.001);
+        CHECK_NEAR(merge.drawn_sum, 16e6, 1);
+        CHECK_NEAR(merge.drawn_variance, 2 * 8e6 * 8e6 * 0.75, 1);
+        scene_maintain(&scene, HOUR + 3600 * 3);
+    }
+    scene_close(&scene);
+}
+
 TEST(a_delivery_is_stored_once) {
     scene_open(&scene);
     const uint64_t seqs[] = {5, 6, 8, 7, 5, 6, 7, 8, 0, UINT64_MAX, UINT64_MAX, 4, 4, 9};
