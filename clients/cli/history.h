@@ -16,12 +16,12 @@
  * settings; it needs a `const char *` field for each option, with the option's name. */
 #define HISTORY_OPTION(type, name, argument, field, help) \
     { name, 0, argument, NULL, SONDE_OPTION_TEXT, offsetof(type, field), 0, 0, help }
-#define HISTORY_OPTIONS(type)                                                          \
-    HISTORY_OPTION(type, "from", "TIME", from,                                         \
-                   "begin: -1h (default), -2d, Unix seconds or 2025-11-23T03:42:02Z"), \
-        HISTORY_OPTION(type, "until", "TIME", until, "end (default now)"),             \
-        HISTORY_OPTION(type, "event", "EVENT", event, SONDE_EVENT_NAMES),              \
-        HISTORY_OPTION(type, "selector", "TEXT", selector,                             \
+#define HISTORY_OPTIONS(type)                                                         \
+    HISTORY_OPTION(type, "from", "TIME", from,                                        \
+                   "begin: -1h (default), -2d, 10:00, 2025-11-23T03:42:02Z or Unix"), \
+        HISTORY_OPTION(type, "until", "TIME", until, "end (default now)"),            \
+        HISTORY_OPTION(type, "event", "EVENT", event, SONDE_EVENT_NAMES),             \
+        HISTORY_OPTION(type, "selector", "TEXT", selector,                            \
                        "condition on labels: \"host = 'a'\" or '{host=\"a\"}'")
 
 struct history_range {
