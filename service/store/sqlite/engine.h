@@ -95,6 +95,8 @@ sonde_err engine_series(struct store *, const struct store_series_query *, struc
 sonde_err engine_totals(struct store *, const struct store_query *, struct sonde_arena *,
                         struct store_total_row **, size_t *row_count, struct store_merge *,
                         struct sonde_diag *);
+sonde_err engine_hosts(struct store *, const struct store_query *, struct sonde_arena *,
+                       struct store_host **, size_t *count, struct sonde_diag *);
 sonde_err engine_services(struct store *, const struct store_query *, struct sonde_arena *,
                           struct store_service **, size_t *count, struct sonde_diag *);
 sonde_err engine_labels(struct store *, const struct store_query *, const char *name, size_t limit,

@@ -149,6 +149,7 @@ static const struct store_ops operations = {
     .unnamed = engine_unnamed,
     .series = engine_series,
     .totals = engine_totals,
+    .hosts = engine_hosts,
     .services = engine_services,
     .labels = engine_labels,
     .lease = engine_lease,
