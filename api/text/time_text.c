@@ -163,14 +163,68 @@ static bool read_rfc3339(struct cursor *cursor, int64_t *unix_ns) {
     return true;
 }
 
+/* ---- Local: 2025-11-23 03:42:02, 2025-11-23, 03:42 ---- */
+
+/* Reads ":02" if it is there. */
+static bool read_seconds(struct cursor *cursor, int64_t *seconds) {
+    *seconds = 0;
+    return !skip(cursor, ':') || (read_digits(cursor, 2, 2, seconds) && *seconds < 60);
+}
+
+/* The moment at which this machine's clock shows a date, in seconds as if it were UTC, and a time
+ * of that day. */
+static bool of_local(int64_t date_s, int64_t time_s, int64_t *unix_ns) {
+    time_t date = (time_t)date_s;
+    struct tm local;
+    if (!gmtime_r(&date, &local))
+        return false;
+    local.tm_hour = (int)(time_s / 3600);
+    local.tm_min = (int)(time_s / 60 % 60);
+    local.tm_sec = (int)(time_s % 60);
+    local.tm_isdst = -1; /* mktime finds out */
+    time_t unix_s = mktime(&local);
+    if (unix_s < 0 || unix_s >= MAX_UNIX_S)
+        return false;
+    *unix_ns = (int64_t)unix_s * NS_PER_S;
+    return true;
+}
+
+static bool read_local_date(struct cursor *cursor, int64_t *unix_ns) {
+    int64_t date_s, time_s = 0, second = 0;
+    if (!read_date(cursor, &date_s))
+        return false;
+    if (cursor->at < cursor->end &&
+        ((!skip_either(cursor, 'T', 't') && !skip(cursor, ' ')) ||
+         !read_hours_and_minutes(cursor, &time_s) || !read_seconds(cursor, &second)))
+        return false;
+    return cursor->at == cursor->end && of_local(date_s, time_s + second, unix_ns);
+}
+
+/* The last time at which clocks showed it. */
+static bool read_local_time(struct cursor *cursor, int64_t now_ns, int64_t *unix_ns) {
+    int64_t time_s, second;
+    time_t now = (time_t)(now_ns / NS_PER_S);
+    struct tm today;
+    if (!read_hours_and_minutes(cursor, &time_s) || !read_seconds(cursor, &second) ||
+        cursor->at < cursor->end || !localtime_r(&now, &today))
+        return false;
+    struct tm date = {.tm_year = today.tm_year, .tm_mon = today.tm_mon, .tm_mday = today.tm_mday};
+    int64_t date_s = timegm(&date);
+    return of_local(date_s, time_s + second, unix_ns) &&
+           (*unix_ns <= now_ns || of_local(date_s - 86400, time_s + second, unix_ns));
+}
+
 sonde_err sonde_time_read(struct sonde_slice text, int64_t now_unix_ns, int64_t *unix_ns,
                           struct sonde_diag *diag) {
-    struct cursor relative = {text.data, text.data + text.len}, seconds = relative, date = relative;
-    if (text.len <= 64 && (read_relative(&relative, now_unix_ns, unix_ns) ||
-                           read_unix(&seconds, unix_ns) || read_rfc3339(&date, unix_ns)))
+    struct cursor relative = {text.data, text.data + text.len}, seconds = relative, date = relative,
+                  local = relative, clock = relative;
+    if (text.len <= 64 &&
+        (read_relative(&relative, now_unix_ns, unix_ns) || read_unix(&seconds, unix_ns) ||
+         read_rfc3339(&date, unix_ns) || read_local_date(&local, unix_ns) ||
+         read_local_time(&clock, now_unix_ns, unix_ns)))
         return SONDE_OK;
     return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                      "\"%.*s\" is not a time; use now, -1h, Unix seconds or "
-                      "2025-11-23T03:42:02Z",
+                      "\"%.*s\" is not a time; use now, -1h, Unix seconds, "
+                      "2025-11-23T03:42:02Z, or a local time: 03:42, 2025-11-23 03:42",
                       text.len < 40 ? (int)text.len : 40, text.data);
 }

@@ -7,6 +7,9 @@
  *                                            milliseconds, of 15 to 17 as microseconds, and a
  *                                            longer one as nanoseconds
  *     2025-11-23T03:42:02Z                   RFC 3339, with a fraction or an offset if need be
+ *     2025-11-23 03:42:02, 2025-11-23 03:42, 2025-11-23
+ *                                            in the time zone of this process (TZ)
+ *     03:42:02, 03:42                        the same; the last time that clocks showed it
  *
  * Any thread. */
 #ifndef SONDE_API_TEXT_TIME_TEXT_H

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_SECONDS   10
@@ -56,18 +57,32 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
     capture->line_shown = true;
 }
 
-/* `sent` may be NULL. */
-static struct capture_completeness read_completeness(const Sonde__V1__Completeness *sent) {
+void capture_read_completeness(const Sonde__V1__Completeness *sent,
+                               struct capture_completeness *to) {
+    *to = (struct capture_completeness){.is_known = sent != NULL};
     if (!sent)
-        return (struct capture_completeness){0};
-    return (struct capture_completeness){.is_known = true,
-                                         .windows_expected = sent->windows_expected,
-                                         .windows_received = sent->windows_received,
-                                         .dropped = sent->dropped,
-                                         .unknown_stacks = sent->unknown_stacks,
-                                         .trimmed_nodes = sent->trimmed_nodes,
-                                         .shards_asked = sent->shards_asked,
-                                         .shards_answered = sent->shards_answered};
+        return;
+    to->windows_expected = sent->windows_expected;
+    to->windows_received = sent->windows_received;
+    to->dropped = sent->dropped;
+    to->unknown_stacks = sent->unknown_stacks;
+    to->trimmed_nodes = sent->trimmed_nodes;
+    to->shards_asked = sent->shards_asked;
+    to->shards_answered = sent->shards_answered;
+    to->window_s = sent->window_s;
+    to->first_unix_ns = sent->first_unix_ns;
+    to->last_unix_ns = sent->last_unix_ns;
+    to->recording_began_unix_ns = sent->recording_began_unix_ns;
+    to->drawn_processes = sent->drawn_processes;
+    to->drawn_for = sent->drawn_for;
+    to->drawn_deviation = sent->drawn_deviation;
+    to->silence_count = sent->n_silences + (uint64_t)sent->silences_omitted;
+    for (size_t i = 0; i < sent->n_silences && i < CAPTURE_MAX_SILENCES; i++) {
+        const Sonde__V1__Silence *silence = sent->silences[i];
+        snprintf(to->silences[i].host, sizeof to->silences[i].host, "%s", silence->host);
+        to->silences[i].from_unix_ns = silence->from_unix_ns;
+        to->silences[i].until_unix_ns = silence->until_unix_ns;
+    }
 }
 
 static void read_result_start(struct capture *capture, const Sonde__V1__ResultStart *start) {
@@ -89,7 +104,8 @@ static void read_result_start(struct capture *capture, const Sonde__V1__ResultSt
              start->budget_note ? start->budget_note : "");
     snprintf(result->clock, sizeof result->clock, "%s", start->clock ? start->clock : "");
     snprintf(result->clock_note, sizeof result->clock_note, "%s", start->clock_note);
-    result->completeness = read_completeness(start->completeness);
+    capture_read_completeness(start->completeness, &result->completeness);
+    capture_read_completeness(start->base_completeness, &result->base_completeness);
 }
 
 static void note_begin(struct capture *capture) {
@@ -287,25 +303,71 @@ void capture_print_summary(const char *path, const struct capture_result *result
     print_saved(result);
 }
 
-void capture_print_completeness(const struct capture_completeness *found) {
-    char windows[32], expected[32], dropped[32];
-    bool complete = found->windows_received >= found->windows_expected && found->dropped == 0 &&
-                    found->unknown_stacks == 0 && found->trimmed_nodes == 0 &&
-                    found->shards_answered == found->shards_asked;
+const char *capture_time_text(int64_t unix_ns, char text[CAPTURE_TIME_BYTES]) {
+    time_t at = (time_t)(unix_ns / 1000000000), now = time(NULL);
+    struct tm local, today;
+    if (!localtime_r(&at, &local) || !localtime_r(&now, &today))
+        return "?";
+    bool is_today = local.tm_year == today.tm_year && local.tm_yday == today.tm_yday;
+    strftime(text, CAPTURE_TIME_BYTES, is_today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", &local);
+    return text;
+}
+
+static bool is_complete(const struct capture_completeness *found) {
+    return found->windows_received >= found->windows_expected && found->dropped == 0 &&
+           found->unknown_stacks == 0 && found->trimmed_nodes == 0 &&
+           found->shards_answered == found->shards_asked && found->silence_count == 0;
+}
+
+static void print_silences(const struct capture_completeness *found) {
+    char from[CAPTURE_TIME_BYTES], until[CAPTURE_TIME_BYTES];
+    uint64_t shown =
+        found->silence_count < CAPTURE_MAX_SILENCES ? found->silence_count : CAPTURE_MAX_SILENCES;
+    for (uint64_t i = 0; i < shown; i++) {
+        fputs("host ", stderr);
+        cli_put_name(stderr, found->silences[i].host);
+        fprintf(stderr, ": nothing from %s until %s\n",
+                capture_time_text(found->silences[i].from_unix_ns, from),
+                capture_time_text(found->silences[i].until_unix_ns, until));
+    }
+    if (found->silence_count > shown)
+        fprintf(stderr, "and %" PRIu64 " more silences of hosts\n", found->silence_count - shown);
+}
+
+/* Which windows the counts are of; older services do not send it. */
+static void print_windows(const struct capture_completeness *found) {
+    char from[CAPTURE_TIME_BYTES], until[CAPTURE_TIME_BYTES];
+    fputs(" windows", stderr);
+    if (found->first_unix_ns)
+        fprintf(stderr, " of %u s, from %s until %s", found->window_s,
+                capture_time_text(found->first_unix_ns, from),
+                capture_time_text(found->last_unix_ns, until));
+}
+
+void capture_print_completeness(const char *name, const struct capture_completeness *found) {
+    char windows[32], expected[32], dropped[32], began[CAPTURE_TIME_BYTES];
     if (!found->is_known)
         return;
-    if (found->windows_received == 0) {
-        fputs("no windows match; `sonde history --list` shows what was recorded\n", stderr);
-        return;
-    }
-    fprintf(stderr, "%s: %s of %s windows, %s samples dropped",
-            complete ? "complete" : "incomplete", group_digits(found->windows_received, windows),
-            group_digits(found->windows_expected, expected), group_digits(found->dropped, dropped));
+    fprintf(stderr, "%s%s: %s of %s", name, is_complete(found) ? "complete" : "incomplete",
+            group_digits(found->windows_received, windows),
+            group_digits(found->windows_expected, expected));
+    print_windows(found);
+    fprintf(stderr, ", %s samples dropped", group_digits(found->dropped, dropped));
     if (found->unknown_stacks)
         fprintf(stderr, ", %" PRIu64 " stacks without frames", found->unknown_stacks);
     if (found->trimmed_nodes)
         fprintf(stderr, ", %" PRIu64 " nodes merged into \"other\"", found->trimmed_nodes);
     if (found->shards_answered < found->shards_asked)
         fprintf(stderr, ", %u of %u shards answered", found->shards_answered, found->shards_asked);
+    if (found->recording_began_unix_ns)
+        fprintf(stderr, "; recording began at %s",
+                capture_time_text(found->recording_began_unix_ns, began));
     fputc('\n', stderr);
+    if (found->drawn_processes)
+        fprintf(stderr,
+                "estimate: %s processes were drawn to stand for about %.0f (standard deviation of "
+                "their sum: %.0f %%)\n",
+                group_digits(found->drawn_processes, windows), found->drawn_for,
+                100 * found->drawn_deviation);
+    print_silences(found);
 }

@@ -53,10 +53,19 @@ struct capture_settings {
         THREADS_OPTIONS(type, at.threads)
 
 /* How complete an answer of the history is; see Completeness in profiler.proto. */
+#define CAPTURE_MAX_SILENCES 20
 struct capture_completeness {
     bool is_known;
     uint64_t windows_expected, windows_received, dropped, unknown_stacks, trimmed_nodes;
-    uint32_t shards_asked, shards_answered;
+    uint32_t shards_asked, shards_answered, window_s;
+    int64_t first_unix_ns, last_unix_ns, recording_began_unix_ns;
+    uint64_t drawn_processes;
+    double drawn_for, drawn_deviation;
+    struct {
+        char host[64];
+        int64_t from_unix_ns, until_unix_ns;
+    } silences[CAPTURE_MAX_SILENCES]; /* the first ones */
+    uint64_t silence_count;           /* of all */
 };
 
 struct capture_result {
@@ -69,7 +78,8 @@ struct capture_result {
     char target[64]; /* what was sampled */
     int32_t pid;     /* 0 = several processes, or not known */
     char clock[32], clock_note[256], budget_note[192];
-    struct capture_completeness completeness; /* answers of the history */
+    /* Answers of the history; the second of a difference. */
+    struct capture_completeness completeness, base_completeness;
 };
 
 /* Takes a capture and writes it to output, which the caller opens and commits. After Ctrl-C the
@@ -99,7 +109,14 @@ bool capture_read_number(const char *word, uint64_t *id);
 /* Prints a line on stderr: "flame.svg: redis-server (pid 4711), 1,980 samples in 10.0 s, 0
  * dropped". */
 void capture_print_summary(const char *path, const struct capture_result *result);
-/* Prints a line on stderr: "complete: 360 of 360 windows, 0 samples dropped". */
-void capture_print_completeness(const struct capture_completeness *completeness);
+/* A copy of what the service sent, which may be NULL. */
+void capture_read_completeness(const Sonde__V1__Completeness *sent,
+                               struct capture_completeness *completeness);
+/* Prints on stderr: `name` ("" or "base: "), "complete: 360 of 360 windows of 10 s, from 09:00:00
+ * until 10:00:00, 0 samples dropped", and a line for each silent host. */
+void capture_print_completeness(const char *name, const struct capture_completeness *completeness);
+/* "12:03:20" of today, or "2026-11-26 12:03:20", in local time. */
+#define CAPTURE_TIME_BYTES 32
+const char *capture_time_text(int64_t unix_ns, char text[CAPTURE_TIME_BYTES]);
 
 #endif

@@ -63,18 +63,54 @@ sonde_err history_explain(sonde_err err, struct sonde_diag *diag) {
                       "the service records no history; start sonded or `sonde run` with --history");
 }
 
+/* What history has instead, or that it is empty. */
+static void describe_history(struct service *service, char *text, size_t size) {
+    Sonde__V1__GetHistoryInfoRequest request = SONDE__V1__GET_HISTORY_INFO_REQUEST__INIT;
+    char first[CAPTURE_TIME_BYTES], last[CAPTURE_TIME_BYTES];
+    ProtobufCMessage *answer = NULL;
+    if (service_call(service, &client_get_history_info, &request.base, &answer, NULL))
+        return;
+    const Sonde__V1__HistoryInfo *info = (const void *)answer;
+    if (info->last_unix_ns)
+        snprintf(text, size, "history has %s until %s; run `sonde history --list`",
+                 capture_time_text(info->first_unix_ns, first),
+                 capture_time_text(info->last_unix_ns, last));
+    else
+        snprintf(text, size, "history is empty");
+    protobuf_c_message_free_unpacked(answer, NULL);
+}
+
+/* An empty answer is not a profile: no file is written. */
+static sonde_err refuse_empty(struct service *service, const struct history_range *range,
+                              const struct capture_completeness *found, struct sonde_diag *diag) {
+    char from[CAPTURE_TIME_BYTES], until[CAPTURE_TIME_BYTES], has[160] = "";
+    if (found->silence_count)
+        capture_print_completeness("", found);
+    describe_history(service, has, sizeof has);
+    return sonde_fail(diag, SONDE_NOT_FOUND,
+                      "nothing that matches was recorded from %s until %s (a window of 10 s counts "
+                      "where it begins, and is stored when it ends); %s",
+                      capture_time_text(range->from_unix_ns, from),
+                      capture_time_text(range->until_unix_ns, until), has);
+}
+
 sonde_err history_fetch(struct service *service, const struct client_method *method,
-                        const ProtobufCMessage *request, const char *path,
-                        struct sonde_diag *diag) {
+                        const ProtobufCMessage *request, const struct history_range *range,
+                        const char *path, struct sonde_diag *diag) {
     struct output output;
     struct capture_result result = {0};
+    const struct capture_completeness *found = &result.completeness;
     sonde_err err = output_open(&output, path, diag);
     if (!err)
         err = capture_receive(service, method, request, HISTORY_TIMEOUT_MS, &output, &result, diag);
+    if (!err && found->is_known && found->windows_received == 0)
+        err = refuse_empty(service, range, found, diag);
     if (!err)
         err = output_commit(&output, diag);
     output_finish(&output);
-    if (!err)
-        capture_print_completeness(&result.completeness);
+    if (!err) {
+        capture_print_completeness("base: ", &result.base_completeness);
+        capture_print_completeness("", found);
+    }
     return history_explain(err, diag);
 }

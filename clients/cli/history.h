@@ -16,12 +16,12 @@
  * settings; it needs a `const char *` field for each option, with the option's name. */
 #define HISTORY_OPTION(type, name, argument, field, help) \
     { name, 0, argument, NULL, SONDE_OPTION_TEXT, offsetof(type, field), 0, 0, help }
-#define HISTORY_OPTIONS(type)                                                          \
-    HISTORY_OPTION(type, "from", "TIME", from,                                         \
-                   "begin: -1h (default), -2d, Unix seconds or 2025-11-23T03:42:02Z"), \
-        HISTORY_OPTION(type, "until", "TIME", until, "end (default now)"),             \
-        HISTORY_OPTION(type, "event", "EVENT", event, SONDE_EVENT_NAMES),              \
-        HISTORY_OPTION(type, "selector", "TEXT", selector,                             \
+#define HISTORY_OPTIONS(type)                                                         \
+    HISTORY_OPTION(type, "from", "TIME", from,                                        \
+                   "begin: -1h (default), -2d, 10:00, 2025-11-23T03:42:02Z or Unix"), \
+        HISTORY_OPTION(type, "until", "TIME", until, "end (default now)"),            \
+        HISTORY_OPTION(type, "event", "EVENT", event, SONDE_EVENT_NAMES),             \
+        HISTORY_OPTION(type, "selector", "TEXT", selector,                            \
                        "condition on labels: \"host = 'a'\" or '{host=\"a\"}'")
 
 struct history_range {
@@ -45,9 +45,10 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
 const struct sonde_format_info *history_choose_format(const char *name, const char *path);
 
 /* Makes a query that answers with CaptureEvents, writes the result to the file and prints how
- * complete it is on stderr. */
+ * complete it is on stderr. SONDE_NOT_FOUND, without a file: the range has no windows. */
 SONDE_MUST_USE sonde_err history_fetch(struct service *service, const struct client_method *method,
-                                       const ProtobufCMessage *request, const char *path,
+                                       const ProtobufCMessage *request,
+                                       const struct history_range *range, const char *path,
                                        struct sonde_diag *diag);
 /* Replaces the error of a service that has no history by one that says how to switch it on. */
 sonde_err history_explain(sonde_err err, struct sonde_diag *diag);

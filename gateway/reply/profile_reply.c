@@ -168,8 +168,7 @@ static void on_ready(void *context) {
     relay_pull(&reply->relay);
 }
 
-/* Copies the service's text as the value of a header. */
-static void copy_value(char *out, size_t size, const char *text) {
+void profile_reply_copy_value(char *out, size_t size, const char *text) {
     size_t len = 0;
     for (; text[len] && len + 1 < size; len++)
         out[len] = text[len] >= ' ' && text[len] <= '~' ? text[len] : '?';
@@ -178,8 +177,8 @@ static void copy_value(char *out, size_t size, const char *text) {
 
 static void add_clock(struct profile_reply *reply, const Sonde__V1__ResultStart *result,
                       struct http_answer *answer) {
-    copy_value(reply->clock, sizeof reply->clock, result->clock);
-    copy_value(reply->clock_note, sizeof reply->clock_note, result->clock_note);
+    profile_reply_copy_value(reply->clock, sizeof reply->clock, result->clock);
+    profile_reply_copy_value(reply->clock_note, sizeof reply->clock_note, result->clock_note);
     if (reply->clock[0])
         add_header(answer, "sonde-source", sonde_clock_is_outside(reply->clock) ? "host" : "guest");
     if (reply->clock[0] && !sonde_clock_is_best(reply->clock))
@@ -197,6 +196,8 @@ static void begin_body(struct profile_reply *reply, const Sonde__V1__ResultStart
         reply->on_result(reply, result);
     if (reply->completeness[0])
         add_header(&answer, "sonde-completeness", reply->completeness);
+    if (reply->silences[0])
+        add_header(&answer, "sonde-silences", reply->silences);
     add_clock(reply, result, &answer);
     around = reply->before.len + reply->after.len;
     size = size < HTTP_UNKNOWN - around ? size + around : HTTP_UNKNOWN;

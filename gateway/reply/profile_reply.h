@@ -35,6 +35,8 @@ SONDE_MUST_USE sonde_err profile_format_choose(const struct request_context *con
 /* The same, but answers the request itself if `output=` is bad, and returns false then. */
 bool profile_format_read(const struct request_context *context, const struct profile_setup *setup,
                          int default_format, struct profile_format *format);
+/* Copies a text of the service as the value of a header. */
+void profile_reply_copy_value(char *out, size_t size, const char *text);
 /* What to ask of the service for this format. */
 Sonde__V1__Rendering profile_format_rendering(const struct profile_format *format);
 
@@ -47,7 +49,8 @@ struct profile_reply {
     /* When the service announces its result, before the headers: may fill before and after. */
     void (*on_result)(struct profile_reply *reply, const Sonde__V1__ResultStart *result);
     struct sonde_buf before, after;  /* sent around the result */
-    char completeness[200];          /* header sonde-completeness; "" = none */
+    char completeness[320];          /* header sonde-completeness; "" = none */
+    char silences[800];              /* header sonde-silences; "" = none */
     char clock[32], clock_note[256]; /* headers sonde-clock and sonde-clock-note; "" = none */
     bool started;                    /* the headers have been sent */
     uint64_t size, sent;             /* bytes announced, bytes received */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was recorded: services, their CPU time or memory over time, graphs of ranges and of what changed between two of them.
 import { getJson, isOffline } from './api.js';
-import { button, choice, formatSeconds, formatValue, h, message, number, percent } from './dom.js';
+import { button, choice, formatSeconds, formatTime, formatValue, h, message, number, percent } from './dom.js';
 import { RECORDED } from './events.js';
 import { attempt, loadProfile, queryText, select, showError } from './load.js';
 import { getState, linkTo, setState } from './state.js';
@@ -21,7 +21,7 @@ export const chooseBox = (label, options, value, onchoose) => select('', label, 
 
 export const historyPath = (path, parameters) => `/v1/history/${path}?${queryText(Object.entries(parameters))}`;
 
-// The selection in the URL. The times of a range that ends now are fixed here, so that all requests agree.
+// The selection in the URL. A range that ends now is fixed here, so that all requests agree.
 export function historyState() {
     const length = number(getState('ra', '3600')), now = Math.ceil(Date.now() / 10000) * 10, event = getState('ev', 'on-cpu');
     if (length && !isOffline()) setState({ hf: now - length, hu: now });
@@ -36,7 +36,7 @@ export const recordedChoice = (events, chosen, onchoose) => choice('what was rec
     .map(({ name, title }) => [name, title]), chosen, onchoose);
 export const rangeChoice = (onchoose) => choice('range', RANGES, getState('ra', '3600'), onchoose);
 
-// The graph of the range in the URL, or its difference from the second one. A load that the next one overtakes is ended.
+// The graph of the range in the URL, or its difference from the second one. A new load ends the last one.
 export class RangeGraph {
     constructor(ctx, picture, pathOf, options) {
         Object.assign(this, { picture, pathOf, place: h('div'), note: h('p', { class: 'muted', role: 'status' }), body: h('div') });
@@ -61,7 +61,7 @@ export class RangeGraph {
         if (base) this.picture.selectBase(...base);
     }
 
-    // `whole` is shown if no range is chosen. Values of the base are scaled to the length of the range, but states are not.
+    // `whole` is shown if no range is chosen. The base is scaled to the length of the range, but states are not.
     show(name, whole, isState) {
         const [chosen, base] = this.chosen(), range = chosen ?? whole, { signal } = this.stop(), text = (one) => this.picture.rangeText(...one);
         const scale = base && !isState ? (range[1] - range[0]) / (base[1] - base[0]) : 1, about = base ? [`the base is ${text(base)}${isState ? '' : ', scaled to the same length'}`] : [];
@@ -69,9 +69,10 @@ export class RangeGraph {
         return attempt(this.place, signal, async () => {
             const [now, old] = await Promise.all([range, base].map((one) => one && loadProfile(this.pathOf(...one), signal)));
             if (old) old.values = old.values.map((values) => values.map((value) => Math.round(value * scale)));
-            this.note.textContent = old && !old.total(old.defaultType) ? 'no samples in the second range' : '';
+            const used = old?.total(old.defaultType) && old;
+            this.note.textContent = old && !used ? 'no windows in the second range' : '';
             this.body.hidden = false;
-            this.viewer.show(now, { base: old, title: `${name}, ${text(range)}${base ? ` against ${text(base)}` : ''}`, about });
+            this.viewer.show(now, { base: used, title: `${name}, ${text(range)}${used ? ` against ${text(base)}` : ''}`, about });
         });
     }
 
@@ -175,12 +176,14 @@ class History {
         const values = one?.value.map((value) => pointValue(value, this.state, step)) ?? [], times = one?.timeUnixS.map(number) ?? [];
         Object.assign(this.strip, { unit, bars: divisor > 0 });
         this.strip.set({ from: range.from, until: Math.max(until, range.from + step), step, series: [{ times, values }], marks: one ? await this.marks(range) : [] });
-        const expected = number(completeness.windowsExpected), missing = expected - number(completeness.windowsReceived);
-        const counts = ['samples', 'dropped'].map((key) => `${number(completeness[key]).toLocaleString('en')} ${key}`), { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
+        const { windowsExpected: all, windowsReceived: found, recordingBeganUnixNs: began, lastUnixNs, windowS, silences } = completeness, time = (ns) => formatTime(ns / 1e9, true);
+        const { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
         this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
-            `complete: ${percent(expected - missing, expected)} of the windows${missing > 0 ? ` (${missing.toLocaleString('en')} are missing)` : ''}`, ...counts]
-            : ['nothing was recorded in this range', number(last) ? `history has ${rangeText(number(first) / 1e9, number(last) / 1e9)}` : 'history is empty: the first window takes 10 s'])
-            .concat(`the store has ${formatValue(number(this.info.sizeBytes), 'bytes')}`, trouble ? `nothing is stored at the moment: ${trouble}` : []).join(' · ');
+            `complete: ${percent(+found, +all)} of the windows${+began ? ` since ${time(began)}` : ''}${all - found > 0 ? ` (${all - found} missing)` : ''}`,
+            `windows of ${windowS} s until ${time(lastUnixNs)}`, ...['samples', 'dropped'].map((key) => `${(+completeness[key]).toLocaleString('en')} ${key}`)]
+            : ['nothing was recorded in this range', +last ? `history has ${rangeText(first / 1e9, last / 1e9)}` : 'history is empty'])
+            .concat(silences.map((one) => `host ${one.host}: nothing ${rangeText(one.fromUnixNs / 1e9, one.untilUnixNs / 1e9)}`), `the store has ${formatValue(+this.info.sizeBytes, 'bytes')}`,
+                trouble ? `nothing is stored now: ${trouble}` : []).join(' · ');
     }
 
     // Where the set of a label's values changes.

@@ -11,9 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A process that used less since its clock was read is left for a later scan. */
 #define MIN_NS 1000000u
+/* /proc/stat counts ticks, clocks count nanoseconds, and they are read one after the other. What
+ * differs by less waits for a later scan; more than MAX_DEFICIT_NS does not hide what ends. */
+#define MIN_ENDED_NS   20000000
+#define MAX_DEFICIT_NS 1000000000
+#define FIRST_PID_NS   "pid:[4026531836]" /* PROC_PID_INIT_INO */
 
 struct thread {
     pid_t tid;
@@ -35,10 +41,24 @@ struct totals {
     size_t process_count;
     uint32_t threads, max_threads; /* of all processes */
     bool has_scanned;
+    bool sees_all;       /* no process is hidden: the sum can be compared with /proc/stat */
+    uint64_t machine_ns; /* of /proc/stat, at the last scan */
+    int64_t missing_ns;  /* that no row has yet; negative: rows have had more */
     struct totals_row *rows;
     size_t row_count, row_capacity;
     bool is_out_of_memory;
 };
+
+/* Whether /proc has all processes of the machine: it is that of the first pid namespace, and does
+ * not hide other users' processes. */
+static bool sees_all(const char *proc) {
+    char path[320], link[64] = "";
+    snprintf(path, sizeof path, "%s/self/ns/pid", proc);
+    if (readlink(path, link, sizeof link - 1) < 0 || strcmp(link, FIRST_PID_NS) != 0)
+        return false;
+    snprintf(path, sizeof path, "%s/1/stat", proc);
+    return access(path, R_OK) == 0;
+}
 
 struct totals *totals_create(const char *proc, uint64_t (*cpu_ns)(pid_t pid)) {
     struct totals *totals = calloc(1, sizeof *totals);
@@ -47,6 +67,7 @@ struct totals *totals_create(const char *proc, uint64_t (*cpu_ns)(pid_t pid)) {
     snprintf(totals->proc, sizeof totals->proc, "%s", proc);
     totals->max_threads = TOTALS_MAX_THREADS;
     totals->process_cpu_ns = cpu_ns ? cpu_ns : process_cpu_ns;
+    totals->sees_all = sees_all(proc);
     return totals;
 }
 
@@ -226,6 +247,36 @@ static bool scan_process(struct totals *totals, struct process *now, struct proc
     return true;
 }
 
+/* ---- Processes that ended ---- */
+
+/* Time of all processes that ever ran: user, nice and system. 0: unknown. */
+static uint64_t read_machine_ns(const struct totals *totals) {
+    unsigned long long user, nice, kernel;
+    char path[320];
+    snprintf(path, sizeof path, "%s/stat", totals->proc);
+    FILE *file = totals->sees_all ? fopen(path, "re") : NULL;
+    bool is_read = file && fscanf(file, "cpu %llu %llu %llu", &user, &nice, &kernel) == 3;
+    if (file)
+        fclose(file);
+    return is_read ? (user + nice + kernel) * (1000000000u / (uint64_t)sysconf(_SC_CLK_TCK)) : 0;
+}
+
+/* Adds a row for what the machine used and no other row has. */
+static void add_ended(struct totals *totals, uint64_t machine_ns) {
+    uint64_t before_ns = totals->machine_ns;
+    totals->machine_ns = machine_ns;
+    if (!totals->has_scanned || machine_ns < before_ns || before_ns == 0)
+        return;
+    int64_t used_ns = (int64_t)(machine_ns - before_ns), missing_ns = totals->missing_ns + used_ns;
+    for (size_t i = 0; i < totals->row_count; i++)
+        missing_ns -= totals->rows[i].cpu_ns;
+    if (missing_ns >= MIN_ENDED_NS + used_ns / 100) {
+        add_row(totals, "(ended)", "", (uint64_t)missing_ns);
+        missing_ns = 0;
+    }
+    totals->missing_ns = missing_ns > -MAX_DEFICIT_NS ? missing_ns : -MAX_DEFICIT_NS;
+}
+
 sonde_err totals_scan(struct totals *totals, const struct totals_row **rows, size_t *count,
                       struct sonde_diag *diag) {
     pid_t *pids;
@@ -241,6 +292,7 @@ sonde_err totals_scan(struct totals *totals, const struct totals_row **rows, siz
                           totals->proc);
     }
     totals->threads = 0;
+    uint64_t machine_ns = read_machine_ns(totals);
     for (size_t i = 0; i < pid_count; i++) {
         while (at < totals->process_count && totals->processes[at].pid < pids[i])
             at++;
@@ -252,6 +304,7 @@ sonde_err totals_scan(struct totals *totals, const struct totals_row **rows, siz
     free_processes(totals->processes, totals->process_count);
     totals->processes = processes;
     totals->process_count = found;
+    add_ended(totals, machine_ns);
     totals->has_scanned = true;
     merge_rows(totals);
     if (totals->is_out_of_memory) {

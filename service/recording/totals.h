@@ -5,8 +5,10 @@
  *
  * A process's CPU clock costs one system call; only of processes that ran since the last scan, the
  * threads' clocks in /proc/PID/task/TID/schedstat are read, too. No file stays open. Time of
- * threads that ended meanwhile is the process's "(ended)"; a process that begins and ends between
- * two scans is not seen. Thread safety: one thread at a time. */
+ * threads that ended meanwhile is the process's "(ended)". A process that begins and ends between
+ * two scans is not seen, nor the last seconds of one that ends: what the machine used according to
+ * /proc/stat, and no process, is the row "(ended)". Where a pid namespace or hidepid hides
+ * processes, there is no such row. Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_RECORDING_TOTALS_H
 #define SONDE_SERVICE_RECORDING_TOTALS_H
 

@@ -151,9 +151,14 @@ struct store_merge {
     /* How complete the answer is. */
     uint64_t windows, windows_expected, samples, dropped, rows_read;
     uint32_t shards_asked, shards_answered; /* 0 = there are none */
-    int64_t covered_ns;    /* sum of the windows' lengths: the process time that was recorded */
-    int64_t wall_ns;       /* length of the union of the windows' intervals, over all processes */
-    uint64_t period_ns;    /* of the last window */
+    int64_t covered_ns; /* sum of the windows' lengths: the process time that was recorded */
+    int64_t wall_ns;    /* length of the union of the windows' intervals, over all processes */
+    int64_t first_unix_s, last_unix_s; /* begin of the first window, end of the last; 0 = none */
+    uint64_t period_ns;                /* of the last window */
+    /* Processes with a weight beyond 1 were drawn: each was recorded with the probability 1/weight.
+     * How many, for how many they stand, the sum of their values and its variance by the draw. */
+    uint64_t drawn;
+    double drawn_for, drawn_sum, drawn_variance;
     const char *statement; /* what the store ran, for people */
 };
 
@@ -197,6 +202,18 @@ struct store_service {
 struct store_total_row {
     const char *process, *thread; /* thread "" = the main thread */
     int64_t cpu_ns;
+};
+
+/* When a host recorded: a living host sends totals every 10 s, whatever runs on it. Intervals with
+ * less than STORE_HOST_PAUSE_S between them are one; they are in order and apart. */
+#define STORE_HOST_PAUSE_S 5
+struct store_span {
+    int64_t begin_unix_s, end_unix_s;
+};
+struct store_host {
+    const char *name;
+    const struct store_span *spans;
+    size_t span_count;
 };
 
 struct store_info {
@@ -244,6 +261,9 @@ struct store_ops {
     sonde_err (*totals)(struct store *, const struct store_query *, struct sonde_arena *,
                         struct store_total_row **, size_t *row_count, struct store_merge *,
                         struct sonde_diag *);
+    /* Of hosts with totals in the query's range; reads nothing else of the query. */
+    sonde_err (*hosts)(struct store *, const struct store_query *, struct sonde_arena *,
+                       struct store_host **, size_t *count, struct sonde_diag *);
     sonde_err (*services)(struct store *, const struct store_query *, struct sonde_arena *,
                           struct store_service **, size_t *count, struct sonde_diag *);
     /* Label names, or (name not NULL) the values of one name. At most limit, sorted. */
@@ -265,6 +285,15 @@ struct store_ops {
 struct store {
     const struct store_ops *ops;
 };
+
+/* Adds a drawn process to a merge; value is its weighted sum. If a process counts w times with the
+ * probability 1/w, or not at all, the variance of its share is value^2 (1 - 1/w). */
+static inline void store_merge_add_drawn(struct store_merge *merge, double weight, double value) {
+    merge->drawn++;
+    merge->drawn_for += weight;
+    merge->drawn_sum += value;
+    merge->drawn_variance += value * value * (1 - 1 / weight);
+}
 
 /* Limits of one store. 0 = none. */
 struct store_limits {

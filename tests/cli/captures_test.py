@@ -118,6 +118,27 @@ def test_history_draws_the_range_that_was_asked_for():
             check.equal(file.read(len(start)), start)
 
 
+def local(unix_s):
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(unix_s))
+
+
+def test_history_names_its_windows_and_silent_hosts():
+    _, err = sonde("history", "silent")
+    begin = 1700000000
+    check.equal(err, f"incomplete: 11 of 12 windows of 10 s, from {local(begin)} until {local(begin + 110)}, "
+                     f"2 samples dropped, 4 nodes merged into \"other\"; recording began at {local(begin)}\n"
+                     "estimate: 3 processes were drawn to stand for about 12 (standard deviation of their sum: 25 %)\n"
+                     f"host web-2: nothing from {local(begin + 100)} until {local(begin + 160)}\n"
+                     f"host we?b: nothing from {local(begin + 200)} until {local(begin + 300)}\n")
+
+
+def test_history_without_windows_is_an_error_and_no_file():
+    _, err = sonde("history", "idle", "--from", "1700000000", "--until", "1700000060", "-o", "idle.svg", status=1)
+    check.contains(err, f"nothing that matches was recorded from {local(1700000000)} until {local(1700000060)}")
+    check.contains(err, "history is empty")
+    assert not os.path.exists(os.path.join(FOLDER, "idle.svg"))
+
+
 def test_history_of_all_processes_is_the_host_view():
     check.contains(sonde("history", "-p", "--selector", "host = 'a'")[0], "host_totals: true")
     check.contains(sonde("history", "-p", status=2)[1], "several hosts: name one in the selector")

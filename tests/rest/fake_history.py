@@ -5,6 +5,7 @@
     cut               a result breaks off in the middle
     large             a result of 6 MB in chunks
     idle              nothing matches
+    silent            two hosts recorded nothing for a while, and some processes were drawn
     recorded          has off-CPU time; that of no other service is recorded
     any other name    everything works
 
@@ -83,9 +84,17 @@ class History:
         return f"format={name} {what}\n".encode()
 
     def completeness(self, request):
-        explain = getattr(request, "explain", False)
-        return self.p.Completeness(windows_expected=12, windows_received=11, samples=55, dropped=2, rows=3, trimmed_nodes=4,
-                                   statement=STATEMENT if explain else "", duration_ns=1_500_000)
+        explain, service = getattr(request, "explain", False), request.selection.service
+        idle = service == "idle"
+        found = self.p.Completeness(windows_expected=0 if idle else 12, windows_received=0 if idle else 11, samples=55, dropped=2, rows=3,
+                                    trimmed_nodes=4, statement=STATEMENT if explain else "", duration_ns=1_500_000)
+        if service == "silent":
+            begin = 1_700_000_000 * 10**9
+            found.first_unix_ns, found.last_unix_ns, found.window_s, found.recording_began_unix_ns = begin, begin + 110 * 10**9, 10, begin
+            found.drawn_processes, found.drawn_for, found.drawn_deviation = 3, 12, 0.25
+            for host, start, end in (("web-2", 100, 160), ("we\nb", 200, 300)):
+                found.silences.add(host=host, from_unix_ns=begin + start * 10**9, until_unix_ns=begin + end * 10**9)
+        return found
 
     def send(self, request, selection):
         body = self.body(request, selection)

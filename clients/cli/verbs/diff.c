@@ -169,7 +169,7 @@ static sonde_err query(const struct settings *settings, const char *name,
     request.growth_only = settings->growth_only;
     sonde_err err = service_open(&service, &settings->service, diag);
     if (!err)
-        err = history_fetch(&service, &client_query_diff, &request.base, path, diag);
+        err = history_fetch(&service, &client_query_diff, &request.base, range, path, diag);
     service_close(&service);
     return err;
 }

@@ -110,10 +110,15 @@ static sonde_err uses(struct service *service, const struct settings *settings, 
     sonde_err err = service_call(service, &client_query_function, &request.base, &answer, diag);
     if (err)
         return history_explain(err, diag);
+    const Sonde__V1__QueryFunctionResponse *found = (const void *)answer;
+    struct capture_completeness completeness;
     if (settings->json)
         json_print(answer);
     else
-        print_uses((const void *)answer);
+        print_uses(found);
+    capture_read_completeness(found->completeness, &completeness);
+    if (!settings->json)
+        capture_print_completeness("", &completeness);
     protobuf_c_message_free_unpacked(answer, NULL);
     return SONDE_OK;
 }
@@ -134,7 +139,7 @@ static sonde_err query(struct service *service, const struct settings *settings,
         rendering.title = (char *)settings->title;
     request.selection = &selection;
     request.rendering = &rendering;
-    return history_fetch(service, &client_query_profile, &request.base, path, diag);
+    return history_fetch(service, &client_query_profile, &request.base, range, path, diag);
 }
 
 static sonde_err answer(const struct settings *settings, const char *name,

@@ -23,15 +23,39 @@ static void refuse(struct profile_reply *reply, sonde_err err, const struct sond
     history_on_end(&reply->relay, err, diag);
 }
 
+/* "web-2 1763869400-1763869435, web-3 ...": as many as fit. */
+static void list_silences(const Sonde__V1__Completeness *known, char *text, size_t size) {
+    size_t len = 0;
+    for (size_t i = 0; i < known->n_silences; i++) {
+        const Sonde__V1__Silence *silence = known->silences[i];
+        char one[160];
+        int bytes = snprintf(one, sizeof one, "%s%.100s %lld-%lld", i ? ", " : "", silence->host,
+                             (long long)(silence->from_unix_ns / HISTORY_NS_PER_S),
+                             (long long)(silence->until_unix_ns / HISTORY_NS_PER_S));
+        if (len + (size_t)bytes >= size)
+            return;
+        profile_reply_copy_value(text + len, size - len, one);
+        len += (size_t)bytes;
+    }
+}
+
 static void on_result(struct profile_reply *reply, const Sonde__V1__ResultStart *result) {
     const Sonde__V1__Completeness *known = result->completeness;
-    if (known)
-        snprintf(reply->completeness, sizeof reply->completeness,
-                 "windows=%llu/%llu samples=%llu dropped=%llu trimmed=%llu shards=%u/%u",
-                 (unsigned long long)known->windows_received,
-                 (unsigned long long)known->windows_expected, (unsigned long long)known->samples,
-                 (unsigned long long)known->dropped, (unsigned long long)known->trimmed_nodes,
-                 known->shards_answered, known->shards_asked);
+    if (!known)
+        return;
+    snprintf(reply->completeness, sizeof reply->completeness,
+             "windows=%llu/%llu samples=%llu dropped=%llu trimmed=%llu shards=%u/%u first=%lld "
+             "last=%lld began=%lld silences=%llu drawn=%llu/%.0f deviation=%.3f",
+             (unsigned long long)known->windows_received,
+             (unsigned long long)known->windows_expected, (unsigned long long)known->samples,
+             (unsigned long long)known->dropped, (unsigned long long)known->trimmed_nodes,
+             known->shards_answered, known->shards_asked,
+             (long long)(known->first_unix_ns / HISTORY_NS_PER_S),
+             (long long)(known->last_unix_ns / HISTORY_NS_PER_S),
+             (long long)(known->recording_began_unix_ns / HISTORY_NS_PER_S),
+             (unsigned long long)known->n_silences + known->silences_omitted,
+             (unsigned long long)known->drawn_processes, known->drawn_for, known->drawn_deviation);
+    list_silences(known, reply->silences, sizeof reply->silences);
 }
 
 static void start(const struct request_context *context, const struct profile_format *format,

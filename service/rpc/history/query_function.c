@@ -98,9 +98,8 @@ static int by_total(const void *left, const void *right) {
 }
 
 static sonde_err add_answer(struct history_query *query, const struct uses *uses,
-                            const struct store_profile *profile, uint32_t limit) {
+                            Sonde__V1__Completeness *completeness, uint32_t limit) {
     Sonde__V1__QueryFunctionResponse response = SONDE__V1__QUERY_FUNCTION_RESPONSE__INIT;
-    Sonde__V1__Completeness completeness = history_completeness(query, &profile->merge);
     uint32_t found = 0;
     while (found < uses->count && uses->items[found].total > 0)
         found++;
@@ -117,26 +116,30 @@ static sonde_err add_answer(struct history_query *query, const struct uses *uses
         all[i].service_total = uses->items[i].service_total;
         response.services[response.n_services++] = &all[i];
     }
-    completeness.unknown_stacks = profile->unknown_stacks;
     response.unit =
         (char *)sonde_profile_type(uses->profile, sonde_profile_type_count(uses->profile) - 1).unit;
     response.omitted = found - shown;
-    response.completeness = &completeness;
+    response.completeness = completeness;
     return rpc_document_add(&query->document, &response.base);
 }
 
 static sonde_err answer(struct history_query *query, const struct history_selection *selection,
-                        const struct store_profile *profile, uint32_t limit) {
+                        const struct store_profile *profile, uint32_t limit,
+                        struct sonde_diag *diag) {
     const Sonde__V1__QueryFunctionRequest *request = (const void *)query->request;
     const char *service = selection->query.service ? selection->query.service : "";
     struct uses uses = {.profile = profile->profile, .function = request->function};
     uses.matches = calloc(sonde_profile_location_count(profile->profile) + 1, 1);
     hash_index_init(&uses.index);
-    sonde_err err = uses.matches ? add_samples(&uses, service) : SONDE_OUT_OF_MEMORY;
+    Sonde__V1__Completeness completeness;
+    sonde_err err = history_completeness(query, selection, &profile->merge, &completeness, diag);
+    completeness.unknown_stacks = profile->unknown_stacks;
+    if (!err)
+        err = uses.matches ? add_samples(&uses, service) : SONDE_OUT_OF_MEMORY;
     if (!err && uses.count)
         qsort(uses.items, uses.count, sizeof *uses.items, by_total);
     if (!err)
-        err = add_answer(query, &uses, profile, limit);
+        err = add_answer(query, &uses, &completeness, limit);
     hash_index_finish(&uses.index);
     free(uses.matches);
     free(uses.items);
@@ -169,7 +172,7 @@ static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
     if (!err)
         err = history_selection_profile(query, &selection, &profile, diag);
     if (!err)
-        err = answer(query, &selection, &profile, limit);
+        err = answer(query, &selection, &profile, limit, diag);
     sonde_profile_destroy(profile.profile);
     history_selection_finish(&selection);
     return err;

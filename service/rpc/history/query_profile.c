@@ -21,20 +21,42 @@ static uint32_t to_ms(int64_t ns) {
     return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
 }
 
+/* What is selected, and how complete it is. */
+struct part {
+    struct history_selection selection;
+    struct store_profile profile;
+    Sonde__V1__Completeness completeness;
+};
+
+static sonde_err read_part(struct history_query *query, const Sonde__V1__Selection *sent,
+                           const char *field, struct part *part, struct sonde_diag *diag) {
+    sonde_err err = history_selection_read(query, sent, field, &part->selection, diag);
+    if (!err)
+        err = history_selection_profile(query, &part->selection, &part->profile, diag);
+    if (!err)
+        err = history_completeness(query, &part->selection, &part->profile.merge,
+                                   &part->completeness, diag);
+    part->completeness.unknown_stacks = part->profile.unknown_stacks;
+    return err;
+}
+
+static void part_finish(struct part *part) {
+    sonde_profile_destroy(part->profile.profile);
+    history_selection_finish(&part->selection);
+}
+
+/* base may be NULL. */
 static sonde_err add_start(struct history_query *query, const struct rpc_rendering *rendering,
-                           const struct store_profile *profile, bool explain) {
-    const struct store_merge *merge = &profile->merge;
+                           struct part *part, struct part *base) {
+    const struct store_merge *merge = &part->profile.merge;
     Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
-    Sonde__V1__Completeness completeness = history_completeness(query, merge);
-    completeness.unknown_stacks = profile->unknown_stacks;
-    if (explain)
-        completeness.statement = (char *)rpc_text(&query->arena, merge->statement);
     start.media_type = (char *)rendering->info->media_type;
     start.samples = merge->samples;
     start.dropped = merge->dropped;
     start.duration_ms = to_ms(merge->wall_ns);
     start.frequency_hz = merge->period_ns ? 1e9 / (double)merge->period_ns : 0;
-    start.completeness = &completeness;
+    start.completeness = &part->completeness;
+    start.base_completeness = base ? &base->completeness : NULL;
     return rpc_document_add_start(&query->document, &start);
 }
 
@@ -94,8 +116,7 @@ static sonde_err make_contentions(struct store_profile *profile, struct sonde_di
 
 static sonde_err run_profile(struct history_query *query, struct sonde_diag *diag) {
     const Sonde__V1__QueryProfileRequest *request = (const void *)query->request;
-    struct history_selection selection = {.selector = NULL};
-    struct store_profile profile = {.profile = NULL};
+    struct part part = {.completeness = SONDE__V1__COMPLETENESS__INIT};
     struct rpc_rendering rendering;
     sonde_err err = rpc_rendering_any(request->rendering, &rendering, diag);
     rendering.options.limit_kernel_frames = request->limit_kernel_frames;
@@ -103,17 +124,16 @@ static sonde_err run_profile(struct history_query *query, struct sonde_diag *dia
     if (!err && !rendering.options.title && is_deepflow(rendering.format))
         rendering.options.title = default_service(request->selection);
     if (!err)
-        err = history_selection_read(query, request->selection, "selection", &selection, diag);
-    if (!err)
-        err = history_selection_profile(query, &selection, &profile, diag);
+        err = read_part(query, request->selection, "selection", &part, diag);
+    if (!err && request->explain)
+        part.completeness.statement = (char *)rpc_text(&query->arena, part.profile.merge.statement);
     if (!err && request->as_contentions)
-        err = make_contentions(&profile, diag);
+        err = make_contentions(&part.profile, diag);
     if (!err)
-        err = draw(query, profile.profile, &rendering, diag);
+        err = draw(query, part.profile.profile, &rendering, diag);
     if (!err)
-        err = add_start(query, &rendering, &profile, request->explain);
-    sonde_profile_destroy(profile.profile);
-    history_selection_finish(&selection);
+        err = add_start(query, &rendering, &part, NULL);
+    part_finish(&part);
     return err;
 }
 
@@ -183,29 +203,43 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
                                  &query->document.bytes, diag);
 }
 
+/* Whatever is compared with nothing looks like a regression. */
+static sonde_err check_part(const struct part *part, const char *name, struct sonde_diag *diag) {
+    char times[2][32];
+    const int64_t seconds[] = {part->selection.query.from_unix_s,
+                               part->selection.query.until_unix_s};
+    if (part->profile.merge.windows > 0)
+        return SONDE_OK;
+    for (int i = 0; i < 2; i++) {
+        time_t at = (time_t)seconds[i];
+        struct tm utc;
+        if (!gmtime_r(&at, &utc) || !strftime(times[i], sizeof times[i], "%FT%TZ", &utc))
+            strcpy(times[i], "?");
+    }
+    return sonde_fail(diag, SONDE_NOT_FOUND,
+                      "%s: nothing was recorded from %s until %s, so there is nothing to compare",
+                      name, times[0], times[1]);
+}
+
 static sonde_err run_diff(struct history_query *query, struct sonde_diag *diag) {
     const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
-    struct history_selection before = {.selector = NULL}, after = {.selector = NULL};
-    struct store_profile base = {.profile = NULL}, now = {.profile = NULL};
+    struct part base = {.completeness = SONDE__V1__COMPLETENESS__INIT}, now = base;
     struct rpc_rendering rendering;
     sonde_err err = rpc_rendering_any(request->rendering, &rendering, diag);
     if (!err)
-        err =
-            history_selection_read(query, request->base_selection, "base_selection", &before, diag);
+        err = read_part(query, request->base_selection, "base_selection", &base, diag);
     if (!err)
-        err = history_selection_read(query, request->selection, "selection", &after, diag);
+        err = read_part(query, request->selection, "selection", &now, diag);
     if (!err)
-        err = history_selection_profile(query, &before, &base, diag);
+        err = check_part(&base, "the base", diag);
     if (!err)
-        err = history_selection_profile(query, &after, &now, diag);
+        err = check_part(&now, "the selection", diag);
     if (!err)
-        err = draw_diff(query, &base, &now, &rendering, diag);
+        err = draw_diff(query, &base.profile, &now.profile, &rendering, diag);
     if (!err)
-        err = add_start(query, &rendering, &now, false);
-    sonde_profile_destroy(base.profile);
-    sonde_profile_destroy(now.profile);
-    history_selection_finish(&before);
-    history_selection_finish(&after);
+        err = add_start(query, &rendering, &now, &base);
+    part_finish(&base);
+    part_finish(&now);
     return err;
 }
 

@@ -97,15 +97,18 @@ static bool fill_labels(struct sonde_arena *arena, const struct store_series_que
     return true;
 }
 
-static bool fill_points(struct sonde_arena *arena, const struct store_series *from,
-                        Sonde__V1__Series *to) {
+/* The first step may begin before the range, whose windows it has. */
+static bool fill_points(struct sonde_arena *arena, const struct store_series_query *asked,
+                        const struct store_series *from, Sonde__V1__Series *to) {
+    int64_t begin = asked->query.from_unix_s;
     size_t bytes = (from->point_count + 1) * sizeof(int64_t);
     to->time_unix_s = sonde_arena_alloc(arena, bytes);
     to->value = sonde_arena_alloc(arena, bytes);
     if (!to->time_unix_s || !to->value)
         return false;
     for (size_t i = 0; i < from->point_count; i++) {
-        to->time_unix_s[i] = from->points[i].time_unix_s;
+        int64_t at = from->points[i].time_unix_s;
+        to->time_unix_s[i] = at > begin ? at : begin;
         to->value[i] = from->points[i].value;
     }
     to->n_time_unix_s = to->n_value = from->point_count;
@@ -124,13 +127,16 @@ static sonde_err check_points(const struct store_series_result *result, struct s
 }
 
 static sonde_err add_answer(struct history_query *query, const struct store_series_query *asked,
+                            const struct history_selection *selection,
                             const struct store_series_result *result, struct sonde_diag *diag) {
     struct sonde_arena *arena = &query->arena;
     Sonde__V1__QuerySeriesResponse response = SONDE__V1__QUERY_SERIES_RESPONSE__INIT;
-    Sonde__V1__Completeness completeness = history_completeness(query, &result->completeness);
+    Sonde__V1__Completeness completeness;
     Sonde__V1__Series *all = sonde_arena_alloc(arena, (result->series_count + 1) * sizeof *all);
     response.series = sonde_arena_alloc(arena, (result->series_count + 1) * sizeof(void *));
     sonde_err err = check_points(result, diag);
+    if (!err)
+        err = history_completeness(query, selection, &result->completeness, &completeness, diag);
     if (err)
         return err;
     if (!all || !response.series)
@@ -138,7 +144,7 @@ static sonde_err add_answer(struct history_query *query, const struct store_seri
     for (size_t i = 0; i < result->series_count; i++) {
         sonde__v1__series__init(&all[i]);
         if (!fill_labels(arena, asked, &result->series[i], &all[i]) ||
-            !fill_points(arena, &result->series[i], &all[i]))
+            !fill_points(arena, asked, &result->series[i], &all[i]))
             return SONDE_OUT_OF_MEMORY;
         response.series[response.n_series++] = &all[i];
     }
@@ -172,7 +178,7 @@ static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
     if (!err)
         err = store->ops->series(store, &asked, &query->arena, &result, diag);
     if (!err)
-        err = add_answer(query, &asked, &result, diag);
+        err = add_answer(query, &asked, &selection, &result, diag);
     history_selection_finish(&selection);
     return err;
 }

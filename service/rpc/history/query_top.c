@@ -134,9 +134,8 @@ static char *name_of(struct history_query *query, const struct table *table,
 }
 
 static sonde_err add_answer(struct history_query *query, const struct table *table,
-                            const struct store_profile *profile, uint32_t limit) {
+                            Sonde__V1__Completeness *completeness, uint32_t limit) {
     Sonde__V1__QueryTopResponse response = SONDE__V1__QUERY_TOP_RESPONSE__INIT;
-    Sonde__V1__Completeness completeness = history_completeness(query, &profile->merge);
     uint32_t shown = table->count < limit ? table->count : limit;
     Sonde__V1__TopFunction *all = sonde_arena_alloc(&query->arena, (shown + 1) * sizeof *all);
     response.functions = sonde_arena_alloc(&query->arena, (shown + 1) * sizeof(void *));
@@ -153,25 +152,29 @@ static sonde_err add_answer(struct history_query *query, const struct table *tab
         all[i].total = row->total;
         response.functions[response.n_functions++] = &all[i];
     }
-    completeness.unknown_stacks = profile->unknown_stacks;
     response.total = table->total;
     response.unit = (char *)sonde_profile_type(table->profile, table->type).unit;
     response.omitted = table->count - shown;
-    response.completeness = &completeness;
+    response.completeness = completeness;
     return rpc_document_add(&query->document, &response.base);
 }
 
-static sonde_err answer(struct history_query *query, const struct store_profile *profile,
-                        uint32_t limit) {
+static sonde_err answer(struct history_query *query, const struct history_selection *selection,
+                        const struct store_profile *profile, uint32_t limit,
+                        struct sonde_diag *diag) {
     const Sonde__V1__QueryTopRequest *request = (const void *)query->request;
     struct table table = {.profile = profile->profile,
                           .type = sonde_profile_type_count(profile->profile) - 1};
+    Sonde__V1__Completeness completeness;
     hash_index_init(&table.index);
-    sonde_err err = add_samples(&table);
+    sonde_err err = history_completeness(query, selection, &profile->merge, &completeness, diag);
+    completeness.unknown_stacks = profile->unknown_stacks;
+    if (!err)
+        err = add_samples(&table);
     if (!err && table.count)
         qsort(table.rows, table.count, sizeof *table.rows, request->by_total ? by_total : by_self);
     if (!err)
-        err = add_answer(query, &table, profile, limit);
+        err = add_answer(query, &table, &completeness, limit);
     hash_index_finish(&table.index);
     free(table.rows);
     return err;
@@ -189,7 +192,7 @@ static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
     if (!err)
         err = history_selection_profile(query, &selection, &profile, diag);
     if (!err)
-        err = answer(query, &profile, limit);
+        err = answer(query, &selection, &profile, limit, diag);
     sonde_profile_destroy(profile.profile);
     history_selection_finish(&selection);
     return err;

@@ -116,10 +116,9 @@ static sonde_err send_all(struct sending *sending, const char *unit,
 }
 
 static sonde_err send_tree(struct history_query *query, const struct draw_tree *tree,
-                           const struct store_profile *profile, const char *unit,
+                           Sonde__V1__Completeness *completeness, const char *unit,
                            uint32_t max_nodes) {
     const Sonde__V1__QueryTreeRequest *request = (const void *)query->request;
-    Sonde__V1__Completeness completeness = history_completeness(query, &profile->merge);
     struct trimmed_tree trimmed;
     struct sending sending = {.query = query,
                               .tree = tree,
@@ -129,16 +128,15 @@ static sonde_err send_tree(struct history_query *query, const struct draw_tree *
     sonde_err err = trim_tree(tree, max_nodes, &trimmed);
     if (!err && !sending.functions)
         err = SONDE_OUT_OF_MEMORY;
-    completeness.unknown_stacks = profile->unknown_stacks;
-    completeness.trimmed_nodes = trimmed.lost;
+    completeness->trimmed_nodes = trimmed.lost;
     if (!err)
-        err = send_all(&sending, unit, &completeness);
+        err = send_all(&sending, unit, completeness);
     free(trimmed.nodes);
     free(sending.functions);
     return err;
 }
 
-static sonde_err build(struct history_query *query, const struct store_profile *profile,
+static sonde_err build(struct history_query *query, Sonde__V1__Completeness *completeness,
                        const struct sonde_profile *shown, uint32_t max_nodes,
                        struct sonde_diag *diag) {
     const Sonde__V1__QueryTreeRequest *request = (const void *)query->request;
@@ -155,7 +153,7 @@ static sonde_err build(struct history_query *query, const struct store_profile *
         err = draw_tree_build(shown, &options, &tree, diag);
     if (err)
         return err;
-    err = send_tree(query, tree, profile, sonde_profile_type(shown, type).unit, max_nodes);
+    err = send_tree(query, tree, completeness, sonde_profile_type(shown, type).unit, max_nodes);
     draw_tree_destroy(tree);
     return err;
 }
@@ -184,6 +182,7 @@ static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
     struct history_selection selection = {.selector = NULL};
     struct store_profile profile = {.profile = NULL};
     struct sonde_profile *both = NULL;
+    Sonde__V1__Completeness completeness = SONDE__V1__COMPLETENESS__INIT;
     uint32_t max_nodes;
     sonde_err err =
         rpc_number("max_nodes", request->max_nodes, DEFAULT_NODES, 1, MAX_NODES, &max_nodes, diag);
@@ -194,7 +193,10 @@ static sonde_err run(struct history_query *query, struct sonde_diag *diag) {
     if (!err && request->base_selection)
         err = compare(query, &profile, &both, diag);
     if (!err)
-        err = build(query, &profile, both ? both : profile.profile, max_nodes, diag);
+        err = history_completeness(query, &selection, &profile.merge, &completeness, diag);
+    completeness.unknown_stacks = profile.unknown_stacks;
+    if (!err)
+        err = build(query, &completeness, both ? both : profile.profile, max_nodes, diag);
     sonde_profile_destroy(both);
     sonde_profile_destroy(profile.profile);
     history_selection_finish(&selection);

@@ -96,17 +96,3 @@ sonde_err history_selection_profile(struct history_query *query,
     history_names_refresh(query->history->names, &query->stop);
     return store_profile_query(store, &selection->query, &query->arena, 0, profile, diag);
 }
-
-Sonde__V1__Completeness history_completeness(struct history_query *query,
-                                             const struct store_merge *merge) {
-    Sonde__V1__Completeness completeness = SONDE__V1__COMPLETENESS__INIT;
-    completeness.windows_expected = merge->windows_expected;
-    completeness.windows_received = merge->windows;
-    completeness.samples = merge->samples;
-    completeness.dropped = merge->dropped;
-    completeness.rows = merge->rows_read;
-    completeness.shards_asked = merge->shards_asked;
-    completeness.shards_answered = merge->shards_answered;
-    completeness.duration_ns = history_query_ns(query);
-    return completeness;
-}

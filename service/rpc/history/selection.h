@@ -35,8 +35,12 @@ SONDE_MUST_USE sonde_err history_selection_profile(struct history_query *query,
                                                    struct store_profile *profile,
                                                    struct sonde_diag *diag);
 
-/* How complete an answer is. `statement` only if the request asks for it. */
-Sonde__V1__Completeness history_completeness(struct history_query *query,
-                                             const struct store_merge *merge);
+/* How complete an answer is: counts what was found, and asks the store which hosts were silent
+ * (coverage.c). The lists are in the query's arena. The caller adds the statement. */
+SONDE_MUST_USE sonde_err history_completeness(struct history_query *query,
+                                              const struct history_selection *selection,
+                                              const struct store_merge *merge,
+                                              Sonde__V1__Completeness *completeness,
+                                              struct sonde_diag *diag);
 
 #endif

@@ -25,6 +25,7 @@ static const struct store_ops ops = {
     .unnamed = fleet_unnamed,
     .series = fleet_series,
     .totals = fleet_totals,
+    .hosts = fleet_hosts,
     .services = fleet_services,
     .labels = fleet_labels,
     .lease = fleet_lease,

@@ -33,19 +33,21 @@ static int by_start(const void *left, const void *right) {
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-sonde_err spans_take(struct spans *spans, int64_t *length) {
+sonde_err spans_take(struct spans *spans, struct store_merge *merge) {
     struct span *list = (struct span *)(void *)spans->list.data;
     size_t count = spans->list.len / sizeof *list;
-    int64_t end = INT64_MIN;
+    int64_t end = INT64_MIN, length_s = 0;
     bool failed = spans->list.failed;
-    *length = 0;
     if (count)
         qsort(list, count, sizeof *list, by_start);
     for (size_t i = 0; i < count; i++) {
         int64_t begin = list[i].begin > end ? list[i].begin : end;
-        *length += list[i].end > begin ? list[i].end - begin : 0;
+        length_s += list[i].end > begin ? list[i].end - begin : 0;
         end = list[i].end > end ? list[i].end : end;
     }
+    merge->wall_ns = length_s * NS_PER_S;
+    merge->first_unix_s = count ? list[0].begin : 0;
+    merge->last_unix_s = count ? end : 0;
     sonde_buf_finish(&spans->list);
     return failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
 }
@@ -105,6 +107,29 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
     return err;
 }
 
+/* Rollups have no weights, so this reads samples, but only those that were drawn. Values are stored
+ * with their weight. */
+sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
+                          struct store_merge *merge, struct sonde_diag *diag) {
+    struct sonde_buf sql = {0}, answer = {0};
+    sonde_buf_puts(&sql, "SELECT toUInt64(max(weight) * 1000), sum(arraySum(s.value)) FROM samples "
+                         "PREWHERE weight > 1");
+    sql_where(&sql, query);
+    sonde_buf_puts(&sql, " GROUP BY cityHash64(source, pid, start)");
+    sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
+    struct row_binary rows = row_binary_of(&answer);
+    while (!err && row_binary_more(&rows)) {
+        double weight = (double)row_binary_u64(&rows) / 1000;
+        double value = (double)row_binary_i64(&rows);
+        if (!rows.failed && weight > 1)
+            store_merge_add_drawn(merge, weight, value);
+    }
+    err = err ? err : fleet_check(&rows, diag);
+    sonde_buf_finish(&sql);
+    fleet_answer_finish(fleet, &answer);
+    return err;
+}
+
 sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
                            const struct sonde_buf *range, struct spans *spans,
                            struct store_merge *merge, struct sonde_diag *diag) {
@@ -124,8 +149,7 @@ sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *quer
                              struct store_merge *merge, struct sonde_diag *diag) {
     struct spans spans = {0};
     sonde_err err = completeness_add(fleet, query, NULL, &spans, merge, diag);
-    int64_t length;
-    sonde_err lost = spans_take(&spans, &length);
-    merge->wall_ns = length * NS_PER_S;
-    return err ? err : lost;
+    sonde_err lost = spans_take(&spans, merge);
+    err = err ? err : lost;
+    return err ? err : fleet_add_drawn(fleet, query, merge, diag);
 }

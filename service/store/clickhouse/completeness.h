@@ -12,13 +12,17 @@ struct spans {
     int64_t last; /* the largest begin */
 };
 void spans_add(struct spans *spans, int64_t begin, int64_t end);
-/* The length of their union. Frees them. SONDE_OUT_OF_MEMORY if an interval was lost. */
-SONDE_MUST_USE sonde_err spans_take(struct spans *spans, int64_t *length);
+/* Fills the merge's wall_ns, first_unix_s and last_unix_s, and frees the intervals.
+ * SONDE_OUT_OF_MEMORY if one was lost. */
+SONDE_MUST_USE sonde_err spans_take(struct spans *spans, struct store_merge *merge);
 
 /* Adds the windows of a query, or (range not NULL) those that fulfil that condition. */
 SONDE_MUST_USE sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
                                           const struct sonde_buf *range, struct spans *spans,
                                           struct store_merge *merge, struct sonde_diag *diag);
+/* The merge's drawn processes. */
+SONDE_MUST_USE sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
+                                         struct store_merge *merge, struct sonde_diag *diag);
 /* All of it, except rows_read. */
 SONDE_MUST_USE sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *query,
                                             struct store_merge *merge, struct sonde_diag *diag);

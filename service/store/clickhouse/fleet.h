@@ -127,6 +127,9 @@ sonde_err fleet_series(struct store *store, const struct store_series_query *que
 sonde_err fleet_totals(struct store *store, const struct store_query *query,
                        struct sonde_arena *arena, struct store_total_row **result,
                        size_t *row_count, struct store_merge *merge, struct sonde_diag *diag);
+sonde_err fleet_hosts(struct store *store, const struct store_query *query,
+                      struct sonde_arena *arena, struct store_host **hosts, size_t *count,
+                      struct sonde_diag *diag);
 /* lists.c. A server that is away is the info's trouble, not an error. */
 sonde_err fleet_services(struct store *store, const struct store_query *query,
                          struct sonde_arena *arena, struct store_service **services, size_t *count,

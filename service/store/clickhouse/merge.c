@@ -238,16 +238,15 @@ static void put_statement(struct sonde_buf *sql, const struct store_query *query
 static sonde_err measure(struct fleet *fleet, const struct store_query *query,
                          struct rollup *rollup, struct store_merge *merge,
                          struct sonde_diag *diag) {
-    int64_t length;
     sonde_err err = SONDE_OK;
     if (!rollup->is_used || rollup->has_rest)
         err = completeness_add(fleet, query, rollup->is_used ? &rollup->rest : NULL, &rollup->spans,
                                merge, diag);
     else if (fleet_is_cluster(fleet))
         merge->shards_asked = merge->shards_answered = fleet->shard_count;
-    sonde_err lost = spans_take(&rollup->spans, &length);
-    merge->wall_ns = length * 1000000000;
-    return err ? err : lost;
+    sonde_err lost = spans_take(&rollup->spans, merge);
+    err = err ? err : lost;
+    return err ? err : fleet_add_drawn(fleet, query, merge, diag);
 }
 
 sonde_err fleet_merge(struct store *store, const struct store_query *query,

@@ -269,3 +269,75 @@ TEST(the_kernels_proc_shows_this_process) {
     CHECK_INT(row(name, ""), >=, 95 * MS);
     totals_destroy(totals);
 }
+
+/* ---- Processes that ended ---- */
+
+/* Ticks of user, nice and system time; the others do not count. */
+static void machine(uint64_t user, uint64_t nice, uint64_t kernel) {
+    char path[256], text[128];
+    snprintf(path, sizeof path, "%s/stat", proc);
+    snprintf(text, sizeof text, "cpu  %llu %llu %llu 100000 5 6 7 0 0 0\ncpu0 1 2 3 4\n",
+             (unsigned long long)user, (unsigned long long)nice, (unsigned long long)kernel);
+    write_file(path, text);
+}
+
+/* A /proc that has all processes of the machine if ns is the first pid namespace. */
+static struct totals *open_machine(const char *ns) {
+    char path[256];
+    totals_destroy(open_totals());
+    snprintf(path, sizeof path, "%s/self", proc);
+    mkdir(path, 0700);
+    strcat(path, "/ns");
+    mkdir(path, 0700);
+    strcat(path, "/pid");
+    CHECK_INT(symlink(ns, path), ==, 0);
+    process(1, "init", 1, 5);
+    clocks[1] = 1000 * MS;
+    return totals_create(proc, clock_of);
+}
+
+TEST(what_the_machine_used_and_no_process_belongs_to_processes_that_ended) {
+    struct totals *totals = open_machine("pid:[4026531836]");
+    machine(1000, 100, 50);
+    scan(totals);
+    CHECK_INT(count, ==, 0);
+    clocks[1] += 300 * MS;
+    machine(1100, 110, 60); /* 120 ticks of 10 ms */
+    scan(totals);
+    CHECK_INT(row("init", ""), ==, 300 * MS);
+    CHECK_INT(row("(ended)", ""), ==, 900 * MS);
+    CHECK_INT(count, ==, 2);
+    totals_destroy(totals);
+}
+
+/* Ticks are coarse: what one scan has too little of, the next one has too much of. */
+TEST(the_ticks_of_the_machine_are_compared_over_several_scans) {
+    struct totals *totals = open_machine("pid:[4026531836]");
+    machine(1000, 0, 0);
+    scan(totals);
+    for (int i = 1; i <= 10; i++) {
+        clocks[1] += 1000 * MS;
+        machine(1000 + 100 * (uint64_t)i + (i % 2 ? 2 : -2), 0, 0);
+        scan(totals);
+        CHECK_INT(row("(ended)", ""), ==, 0);
+        CHECK_INT(count, ==, 1);
+    }
+    /* A clock that runs ahead for long hides at most a second. */
+    clocks[1] += 60000 * MS;
+    scan(totals);
+    machine(2500, 0, 0);
+    scan(totals);
+    CHECK_INT(row("(ended)", ""), >=, 3900 * MS);
+    totals_destroy(totals);
+}
+
+TEST(where_processes_are_hidden_nothing_is_said_of_ended_ones) {
+    struct totals *totals = open_machine("pid:[4026532000]");
+    machine(1000, 0, 0);
+    scan(totals);
+    clocks[1] += 300 * MS;
+    machine(2000, 0, 0);
+    scan(totals);
+    CHECK_INT(count, ==, 1);
+    totals_destroy(totals);
+}

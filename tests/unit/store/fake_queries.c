@@ -160,6 +160,10 @@ static void add_window(struct fake_store *fake, const struct store_query *query,
     merge->dropped += window->dropped;
     merge->covered_ns += (int64_t)window->length_s * 1000000000;
     merge->period_ns = window->period_ns;
+    int64_t end = window->begin_unix_s + window->length_s;
+    if (merge->windows == 1 || window->begin_unix_s < merge->first_unix_s)
+        merge->first_unix_s = window->begin_unix_s;
+    merge->last_unix_s = end > merge->last_unix_s ? end : merge->last_unix_s;
     for (uint32_t i = 0; i < window->row_count; i++) {
         const char *thread = window->threads[window->thread[i]];
         if (!fake_matches(fake, window, query, thread))
@@ -297,6 +301,50 @@ sonde_err fake_totals(struct fake_store *fake, const struct store_query *query,
         merge->rows_read++;
         add_total(*rows, count, total);
     }
+    return SONDE_OK;
+}
+
+static int by_begin(const void *a, const void *b) {
+    const struct store_span *left = a, *right = b;
+    return (left->begin_unix_s > right->begin_unix_s) - (left->begin_unix_s < right->begin_unix_s);
+}
+
+/* Sorts the spans and joins those without a pause between them. */
+static size_t join_spans(struct store_span *spans, size_t count) {
+    size_t joined = 0;
+    qsort(spans, count, sizeof *spans, by_begin);
+    for (size_t i = 0; i < count; i++) {
+        struct store_span *last = joined ? &spans[joined - 1] : NULL;
+        if (!last || spans[i].begin_unix_s >= last->end_unix_s + STORE_HOST_PAUSE_S)
+            spans[joined++] = spans[i];
+        else if (spans[i].end_unix_s > last->end_unix_s)
+            last->end_unix_s = spans[i].end_unix_s;
+    }
+    return joined;
+}
+
+sonde_err fake_hosts(struct fake_store *fake, const struct store_query *query,
+                     struct sonde_arena *arena, struct store_host **hosts, size_t *count) {
+    const char **names = NULL;
+    *hosts = fake_alloc(arena, fake->total_count * sizeof **hosts);
+    *count = 0;
+    for (size_t i = 0; i < fake->total_count; i++) {
+        const struct store_total *total = &fake->totals[i];
+        if (total->begin_unix_s < query->from_unix_s || total->begin_unix_s >= query->until_unix_s)
+            continue;
+        struct store_host *host =
+            &(*hosts)[text_index(&names, count, arena, total->host, fake->total_count)];
+        struct store_span *spans = (struct store_span *)host->spans;
+        if (!spans)
+            spans = fake_alloc(arena, fake->total_count * sizeof *spans);
+        spans[host->span_count++] =
+            (struct store_span){total->begin_unix_s, total->begin_unix_s + total->length_s};
+        host->spans = spans;
+        host->name = total->host;
+    }
+    for (size_t i = 0; i < *count; i++)
+        (*hosts)[i].span_count =
+            join_spans((struct store_span *)(*hosts)[i].spans, (*hosts)[i].span_count);
     return SONDE_OK;
 }
 

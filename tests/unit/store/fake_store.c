@@ -225,6 +225,14 @@ static sonde_err totals(struct store *store, const struct store_query *query,
     return leave(store, err);
 }
 
+static sonde_err hosts(struct store *store, const struct store_query *query,
+                       struct sonde_arena *arena, struct store_host **result, size_t *count,
+                       struct sonde_diag *diag) {
+    sonde_err err = enter(store, diag);
+    return leave(store,
+                 err ? err : fake_hosts((struct fake_store *)store, query, arena, result, count));
+}
+
 static sonde_err services(struct store *store, const struct store_query *query,
                           struct sonde_arena *arena, struct store_service **result, size_t *count,
                           struct sonde_diag *diag) {
@@ -311,6 +319,7 @@ struct store *fake_store_create(void) {
         .unnamed = unnamed,
         .series = series,
         .totals = totals,
+        .hosts = hosts,
         .services = services,
         .labels = labels,
         .lease = lease,

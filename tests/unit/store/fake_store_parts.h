@@ -41,6 +41,8 @@ sonde_err fake_series(struct fake_store *, const struct store_series_query *, st
 sonde_err fake_totals(struct fake_store *, const struct store_query *, struct sonde_arena *,
                       struct store_total_row **, size_t *, struct store_merge *,
                       struct sonde_diag *);
+sonde_err fake_hosts(struct fake_store *, const struct store_query *, struct sonde_arena *,
+                     struct store_host **, size_t *);
 sonde_err fake_services(struct fake_store *, const struct store_query *, struct sonde_arena *,
                         struct store_service **, size_t *);
 sonde_err fake_labels(struct fake_store *, const struct store_query *, const char *name,

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 
 #define LAST_TIME    7258118400 /* the year 2200, in seconds */
-#define TALLY_FORMAT 1
+#define TALLY_FORMAT 1          /* without weights, which are 1 */
+#define TALLY_DRAWN  2          /* each entry has its weight */
+#define MILLI        1000
 #define MANY_SPANS   65536 /* sorted and joined when there are so many */
 #define NS_PER_S     1000000000
 
@@ -50,6 +52,8 @@ static void entry_add(struct tally_entry *entry, const struct tally_entry *from)
     entry->dropped += from->dropped;
     entry->covered_s += from->covered_s;
     entry->sum = chunk_add(entry->sum, from->sum);
+    if (from->weight_milli > entry->weight_milli)
+        entry->weight_milli = from->weight_milli;
     if (from->first_unix_s < entry->first_unix_s)
         entry->first_unix_s = from->first_unix_s;
     if (from->last_unix_s > entry->last_unix_s)
@@ -61,7 +65,7 @@ static int compare_spans(const void *left, const void *right) {
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-static void join_spans(struct tally *tally) {
+void tally_join_spans(struct tally *tally) {
     struct tally_span *spans = tally->spans;
     if (tally->span_count < 2)
         return;
@@ -84,7 +88,7 @@ static void add_span(struct tally *tally, int64_t begin, int64_t end) {
         return;
     }
     if (tally->span_count >= 2 * tally->sorted_spans + MANY_SPANS) {
-        join_spans(tally);
+        tally_join_spans(tally);
         tally->sorted_spans = tally->span_count;
     }
     if (!array_room(&tally->spans, &tally->span_capacity, tally->span_count, 1)) {
@@ -101,6 +105,17 @@ static void set_period(struct tally *tally, int64_t time, uint64_t period_ns) {
     tally->period_ns = period_ns;
 }
 
+static uint64_t weight_milli(double weight) {
+    return weight < 1e12 ? (uint64_t)(weight * MILLI + 0.5) : (uint64_t)1e15;
+}
+
+static bool has_drawn(const struct tally *tally) {
+    for (size_t i = 0; i < tally->count; i++)
+        if (tally->entries[i].weight_milli > MILLI)
+            return true;
+    return false;
+}
+
 void tally_add(struct tally *tally, uint32_t stream, const struct chunk_window *window) {
     struct tally_entry *entry = entry_of(tally, stream, window->labels);
     if (!entry)
@@ -112,7 +127,8 @@ void tally_add(struct tally *tally, uint32_t stream, const struct chunk_window *
                                            .covered_s = window->length_s,
                                            .first_unix_s = window->begin_unix_s,
                                            .last_unix_s = end,
-                                           .sum = chunk_weigh(window->sum, window->weight)});
+                                           .sum = chunk_weigh(window->sum, window->weight),
+                                           .weight_milli = weight_milli(window->weight)});
     add_span(tally, window->begin_unix_s, end);
     set_period(tally, window->begin_unix_s, window->period_ns);
 }
@@ -132,8 +148,9 @@ void tally_append(struct tally *tally, uint32_t stream, const struct tally *from
 }
 
 void tally_encode(struct tally *tally, struct sonde_buf *buf) {
-    join_spans(tally);
-    varint_put(buf, TALLY_FORMAT);
+    tally_join_spans(tally);
+    bool is_drawn = has_drawn(tally);
+    varint_put(buf, is_drawn ? TALLY_DRAWN : TALLY_FORMAT);
     varint_put(buf, tally->period_ns);
     varint_put(buf, (uint64_t)tally->period_time);
     varint_put(buf, tally->span_count);
@@ -152,6 +169,8 @@ void tally_encode(struct tally *tally, struct sonde_buf *buf) {
         varint_put(buf, (uint64_t)entry->first_unix_s);
         varint_put(buf, (uint64_t)(entry->last_unix_s - entry->first_unix_s));
         varint_put_signed(buf, entry->sum);
+        if (is_drawn)
+            varint_put(buf, entry->weight_milli);
     }
 }
 
@@ -164,7 +183,7 @@ static int64_t read_end(struct varint_reader *reader, int64_t begin) {
     return begin + (int64_t)varint_get_max(reader, (uint64_t)(LAST_TIME - begin));
 }
 
-static void read_entry(struct tally *tally, struct varint_reader *reader) {
+static void read_entry(struct tally *tally, struct varint_reader *reader, bool is_drawn) {
     struct tally_entry read = {.labels = (uint32_t)varint_get_max(reader, UINT32_MAX)};
     read.windows = varint_get(reader);
     read.samples = varint_get(reader);
@@ -173,6 +192,7 @@ static void read_entry(struct tally *tally, struct varint_reader *reader) {
     read.first_unix_s = read_time(reader);
     read.last_unix_s = read_end(reader, read.first_unix_s);
     read.sum = varint_get_signed(reader);
+    read.weight_milli = is_drawn ? varint_get(reader) : MILLI;
     struct tally_entry *entry = reader->failed ? NULL : entry_of(tally, 0, read.labels);
     if (entry)
         entry_add(entry, &read);
@@ -181,7 +201,8 @@ static void read_entry(struct tally *tally, struct varint_reader *reader) {
 bool tally_decode(struct tally *tally, struct sonde_slice bytes) {
     tally_clear(tally);
     struct varint_reader reader = varint_reader(bytes.data, bytes.len);
-    if (varint_get(&reader) != TALLY_FORMAT)
+    uint64_t format = varint_get(&reader);
+    if (format != TALLY_FORMAT && format != TALLY_DRAWN)
         return false;
     tally->period_ns = varint_get(&reader);
     tally->period_time = read_time(&reader);
@@ -192,7 +213,7 @@ bool tally_decode(struct tally *tally, struct sonde_slice bytes) {
     }
     size_t count = varint_get_count(&reader, 8);
     for (size_t i = 0; i < count && !reader.failed; i++)
-        read_entry(tally, &reader);
+        read_entry(tally, &reader, format == TALLY_DRAWN);
     return !reader.failed && !tally->failed && reader.at == reader.end;
 }
 
@@ -206,13 +227,15 @@ static uint64_t expected_of(const struct tally_entry *entry) {
 }
 
 void tally_report(struct tally *tally, bool is_state, struct store_merge *merge) {
-    join_spans(tally);
+    tally_join_spans(tally);
     for (size_t i = 0; i < tally->count; i++) {
         const struct tally_entry *entry = &tally->entries[i];
         merge->windows += entry->windows;
         merge->windows_expected += is_state ? entry->windows : expected_of(entry);
         merge->samples += entry->samples;
         merge->dropped += entry->dropped;
+        if (entry->weight_milli > MILLI)
+            store_merge_add_drawn(merge, (double)entry->weight_milli / MILLI, (double)entry->sum);
         bool fits = entry->covered_s < INT64_MAX / NS_PER_S;
         merge->covered_ns =
             chunk_add(merge->covered_ns, fits ? (int64_t)entry->covered_s * NS_PER_S : INT64_MAX);
@@ -220,5 +243,9 @@ void tally_report(struct tally *tally, bool is_state, struct store_merge *merge)
     for (size_t i = 0; i < tally->span_count; i++)
         merge->wall_ns =
             chunk_add(merge->wall_ns, (tally->spans[i].end - tally->spans[i].begin) * NS_PER_S);
+    if (tally->span_count) {
+        merge->first_unix_s = tally->spans[0].begin;
+        merge->last_unix_s = tally->spans[tally->span_count - 1].end;
+    }
     merge->period_ns = tally->period_ns;
 }

@@ -13,6 +13,7 @@ struct tally_entry {
     uint64_t windows, samples, dropped, covered_s;
     int64_t first_unix_s, last_unix_s; /* begin of the first window, end of the last one */
     int64_t sum;                       /* of the values, with weight */
+    uint64_t weight_milli;             /* the largest weight, in thousandths */
 };
 
 struct tally_span {
@@ -43,6 +44,8 @@ void tally_encode(struct tally *tally, struct sonde_buf *buf);
 /* Replaces the contents; false: the bytes are damaged, or memory ran out. */
 bool tally_decode(struct tally *tally, struct sonde_slice bytes);
 
+/* Puts the spans in order, and joins those that meet. */
+void tally_join_spans(struct tally *tally);
 /* Fills what a merge reports about its completeness. For a state, no window is missing. */
 void tally_report(struct tally *tally, bool is_state, struct store_merge *merge);
 

@@ -2,7 +2,9 @@
 #include "api/text/time_text.h"
 #include "tests/unit/check.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NOW 1763869322000000007ll
 
@@ -14,7 +16,7 @@ static int64_t moment(const char *text) {
     if (err == SONDE_OK)
         return unix_ns;
     CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
-    CHECK(strstr(diag.text, "is not a time; use now, -1h, Unix seconds or 2025-"));
+    CHECK(strstr(diag.text, "is not a time; use now, -1h, Unix seconds, 2025-"));
     return -1;
 }
 
@@ -45,6 +47,27 @@ TEST(a_time_is_in_the_form_of_rfc_3339) {
     CHECK_INT(moment("2016-12-31T23:59:60Z"), ==, 1483228800000000000); /* a leap second */
 }
 
+/* NOW is 03:42:02 in London, 09:12:02 in Kolkata and 22:42:02 of the day before in New York. */
+TEST(a_time_without_an_offset_is_local) {
+    static const struct {
+        const char *zone;
+        int64_t offset_s;
+    } zones[] = {{"UTC0", 0}, {"IST-5:30", 19800}, {"EST5EDT,M3.2.0,M11.1.0", -18000}};
+    for (size_t i = 0; i < sizeof zones / sizeof zones[0]; i++) {
+        setenv("TZ", zones[i].zone, 1);
+        tzset();
+        int64_t shift = zones[i].offset_s * 1000000000;
+        CHECK_INT(moment("2025-11-23T03:42:02"), ==, 1763869322000000000 - shift);
+        CHECK_INT(moment("2025-11-23 03:42"), ==, 1763869320000000000 - shift);
+        CHECK_INT(moment("2025-11-23"), ==, 1763856000000000000 - shift);
+    }
+    CHECK_INT(moment("22:42:02"), ==, 1763869322000000000);
+    CHECK_INT(moment("22:43"), ==, 1763869380000000000 - 86400000000000); /* it was yesterday */
+    CHECK_INT(moment("2025-07-01 00:00"), ==, 1751342400000000000);       /* summer time */
+    unsetenv("TZ");
+    tzset();
+}
+
 TEST(other_texts_are_refused_with_a_list_of_the_forms) {
     static const char *const refused[] = {
         "",
@@ -71,9 +94,14 @@ TEST(other_texts_are_refused_with_a_list_of_the_forms) {
         "9223372036854775807",
         "10000000000",
         "99999999999999999999",
-        "2025-11-23",
         "2025-11-23T03:42Z",
-        "2025-11-23T03:42:02",
+        "2025-11-23 03:42:02.5",
+        "2025-11-23 03",
+        "2025-11-23 ",
+        "03:42:",
+        "3:42",
+        "03:42:60",
+        "24:00",
         "2025-02-29T00:00:00Z",
         "2025-13-01T00:00:00Z",
         "2025-00-01T00:00:00Z",

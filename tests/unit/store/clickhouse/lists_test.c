@@ -142,12 +142,65 @@ TEST(totals_are_of_one_host_and_stored_once) {
     CHECK_INT(merge.windows, ==, 2);
     CHECK_INT(merge.windows_expected, ==, 2);
     CHECK_INT(merge.wall_ns, ==, 20000000000);
+    CHECK_INT(merge.first_unix_s, ==, SCENE_TIME);
+    CHECK_INT(merge.last_unix_s, ==, SCENE_TIME + 20);
     query.selector = thread;
     CHECK_INT(store->ops->totals(store, &query, &arena, &rows, &count, &merge, NULL), ==, SONDE_OK);
     CHECK_INT(count, ==, 1);
     CHECK_INT(rows[0].cpu_ns, ==, 5);
     selector_destroy(host);
     selector_destroy(thread);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+TEST(processes_that_stand_for_others_are_counted_with_their_variance) {
+    struct store *store = scene_open("drawn", NULL);
+    struct store_window windows[4];
+    struct store_query query = scene_query();
+    struct store_merge merge;
+    struct sonde_arena arena = {0};
+    for (uint64_t i = 0; i < 4; i++) {
+        windows[i] = scene_window(i);
+        windows[i].pid = 100 + (uint32_t)i / 2;
+        windows[i].weight = i < 2 ? 4 : 1;
+    }
+    scene_put(store, windows, 4);
+    CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+    CHECK_INT(merge.windows, ==, 4);
+    CHECK_INT(merge.drawn, ==, 1);
+    CHECK_NEAR(merge.drawn_for, 4, 0.001);
+    CHECK_NEAR(merge.drawn_sum, 2 * 42 * 4, 0.001);
+    CHECK_NEAR(merge.drawn_variance, 336.0 * 336 * 0.75, 0.01);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+TEST(hosts_have_the_times_in_which_they_recorded) {
+    struct store *store = scene_open("hosts", NULL);
+    const struct store_total totals[] = {
+        {1, 0, 1, "a", SCENE_TIME, 10, "redis", "", 70},
+        {1, 2, 1, "a", SCENE_TIME + 50, 10, "redis", "", 30},
+        {1, 1, 1, "a", SCENE_TIME + 10, 10, "redis", "", 30},
+        {2, 0, 1, "b", SCENE_TIME + 100, 10, "nginx", "", 1},
+        {3, 0, 1, "b", SCENE_TIME + 114, 10, "nginx", "", 1}, /* four seconds are no pause */
+        {3, 1, 1, "c", SCENE_TIME - 10, 10, "nginx", "", 1},  /* before the range */
+    };
+    const struct store_query query = {.from_unix_s = SCENE_TIME, .until_unix_s = SCENE_TIME + 3600};
+    struct store_host *hosts;
+    struct sonde_arena arena = {0};
+    size_t count;
+    put_totals(store, totals, 6);
+    CHECK_INT(store->ops->hosts(store, &query, &arena, &hosts, &count, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 2);
+    CHECK_STR(hosts[0].name, "a");
+    CHECK_INT(hosts[0].span_count, ==, 2);
+    CHECK_INT(hosts[0].spans[0].begin_unix_s, ==, SCENE_TIME);
+    CHECK_INT(hosts[0].spans[0].end_unix_s, ==, SCENE_TIME + 20);
+    CHECK_INT(hosts[0].spans[1].begin_unix_s, ==, SCENE_TIME + 50);
+    CHECK_INT(hosts[0].spans[1].end_unix_s, ==, SCENE_TIME + 60);
+    CHECK_INT(hosts[1].span_count, ==, 1);
+    CHECK_INT(hosts[1].spans[0].end_unix_s, ==, SCENE_TIME + 124);
     sonde_arena_finish(&arena);
     store_close(store);
 }

@@ -30,6 +30,8 @@ TEST(a_window_can_be_queried_at_once) {
     CHECK_INT(merge.rows_read, ==, 3);
     CHECK_INT(merge.covered_ns, ==, 10000000000);
     CHECK_INT(merge.wall_ns, ==, 10000000000);
+    CHECK_INT(merge.first_unix_s, ==, HOUR);
+    CHECK_INT(merge.last_unix_s, ==, HOUR + 10);
     CHECK_INT(merge.period_ns, ==, 1000000);
     scene_close(&scene);
 }
@@ -55,6 +57,28 @@ TEST(weights_multiply_values) {
     struct store_query query = scene_query(HOUR, HOUR + 60);
     struct store_merge merge = scene_merge(&scene, &query);
     CHECK_INT(scene_total(&merge), ==, 2500000);
+    scene_close(&scene);
+}
+
+/* Of four processes, two were drawn. Before and after the hour has become a rollup. */
+TEST(processes_that_stand_for_others_are_counted_with_their_variance) {
+    scene_open(&scene);
+    for (uint32_t i = 0; i < 4; i++)
+        for (int w = 0; w < 2; w++)
+            scene_put(&scene, &(struct spec){.begin = HOUR + 10 * w,
+                                             .pid = 100 + i,
+                                             .seq = 2 * i + (uint64_t)w + 1,
+                                             .weight = i < 2 ? 4 : 1});
+    for (int i = 0; i < 2; i++) {
+        struct store_query query = scene_query(HOUR, HOUR + 3600);
+        struct store_merge merge = scene_merge(&scene, &query);
+        CHECK_INT(merge.windows, ==, 8);
+        CHECK_INT(merge.drawn, ==, 2);
+        CHECK_NEAR(merge.drawn_for, 8, 0.001);
+        CHECK_NEAR(merge.drawn_sum, 16e6, 1);
+        CHECK_NEAR(merge.drawn_variance, 2 * 8e6 * 8e6 * 0.75, 1);
+        scene_maintain(&scene, HOUR + 3600 * 3);
+    }
     scene_close(&scene);
 }
 
@@ -92,6 +116,25 @@ static void check_same(const struct store_merge *a, const struct store_merge *b)
     CHECK_INT(a->dropped, ==, b->dropped);
     CHECK_INT(a->covered_ns, ==, b->covered_ns);
     CHECK_INT(a->wall_ns, ==, b->wall_ns);
+    CHECK_INT(a->first_unix_s, ==, b->first_unix_s);
+    CHECK_INT(a->last_unix_s, ==, b->last_unix_s);
+}
+
+TEST(the_type_of_a_profile_is_a_label) {
+    static const struct {
+        const char *selector;
+        int64_t total;
+    } rows[] = {{"{__profile_type__=~\"process_cpu.*\"}", 1000000},
+                {"__profile_type__ = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds'", 1000000},
+                {"{__profile_type__!~\".*cpu.*\"}", 0},
+                {"__profile_type__ = ''", 0}};
+    scene_open(&scene);
+    scene_put(&scene, &(struct spec){.begin = HOUR, .seq = 1});
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct store_merge found = scene_select(&scene, HOUR, HOUR + 60, rows[i].selector);
+        CHECK_INT(scene_total(&found), ==, rows[i].total);
+    }
+    scene_close(&scene);
 }
 
 TEST(rollups_equal_raw_windows) {
@@ -361,5 +404,42 @@ TEST(totals_are_kept_once_and_by_host) {
     CHECK_INT(count, ==, 1);
     CHECK_INT(found[0].cpu_ns, ==, 1);
     selector_destroy(selector);
+    scene_close(&scene);
+}
+
+static void put_total(const char *host, uint64_t seq, int64_t begin) {
+    struct store_total one = total(seq, begin, "", 1);
+    struct store_batch batch = {.totals = &one, .total_count = 1};
+    struct store_put_result result;
+    one.host = host;
+    CHECK_INT(store_put(scene.store, &batch, &result, NULL), ==, SONDE_OK);
+}
+
+/* Before and after the hours have become rollups. */
+TEST(hosts_have_the_times_in_which_they_recorded) {
+    scene_open(&scene);
+    uint64_t seq = 1;
+    for (int64_t at = HOUR; at < HOUR + 7200; at += 10)
+        if (at < HOUR + 3000 || at >= HOUR + 4000)
+            put_total("a", seq++, at);
+    put_total("b", seq++, HOUR + 100);
+    put_total("b", seq++, HOUR + 114); /* four seconds are no pause */
+    for (int i = 0; i < 2; i++) {
+        struct store_query query = scene_query(HOUR - 100, HOUR + 7200);
+        struct store_host *hosts;
+        size_t count;
+        CHECK_INT(scene.store->ops->hosts(scene.store, &query, &scene.arena, &hosts, &count, NULL),
+                  ==, SONDE_OK);
+        CHECK_INT(count, ==, 2);
+        CHECK_STR(hosts[0].name, "a");
+        CHECK_INT(hosts[0].span_count, ==, 2);
+        CHECK_INT(hosts[0].spans[0].begin_unix_s, ==, HOUR);
+        CHECK_INT(hosts[0].spans[0].end_unix_s, ==, HOUR + 3000);
+        CHECK_INT(hosts[0].spans[1].begin_unix_s, ==, HOUR + 4000);
+        CHECK_INT(hosts[0].spans[1].end_unix_s, ==, HOUR + 7200);
+        CHECK_INT(hosts[1].span_count, ==, 1);
+        CHECK_INT(hosts[1].spans[0].end_unix_s, ==, HOUR + 124);
+        scene_maintain(&scene, HOUR + 3600 * 4);
+    }
     scene_close(&scene);
 }
