@@ -115,6 +115,13 @@ static sonde_err totals(struct store *store, const struct store_query *query,
                 : SONDE_UNAVAILABLE;
 }
 
+static sonde_err hosts(struct store *store, const struct store_query *query,
+                       struct sonde_arena *arena, struct store_host **rows, size_t *count,
+                       struct sonde_diag *diag) {
+    struct store *real = get(store, false, diag);
+    return real ? real->ops->hosts(real, query, arena, rows, count, diag) : SONDE_UNAVAILABLE;
+}
+
 static sonde_err services(struct store *store, const struct store_query *query,
                           struct sonde_arena *arena, struct store_service **rows, size_t *count,
                           struct sonde_diag *diag) {
@@ -170,9 +177,9 @@ static void close_late(struct store *store) {
 
 struct store *late_store_create(const char *name, const struct store_limits *limits,
                                 const char *reason, void (*log)(const char *line)) {
-    static const struct store_ops ops = {put,    merge,    stacks,    frames, unnamed,
-                                         series, totals,   services,  labels, lease,
-                                         info,   maintain, close_late};
+    static const struct store_ops ops = {put,    merge,  stacks,   frames,    unnamed,
+                                         series, totals, hosts,    services,  labels,
+                                         lease,  info,   maintain, close_late};
     struct late *late = calloc(1, sizeof *late);
     char line[400];
     if (!late || !(late->name = strdup(name))) {
