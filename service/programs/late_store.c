@@ -177,9 +177,22 @@ static void close_late(struct store *store) {
 
 struct store *late_store_create(const char *name, const struct store_limits *limits,
                                 const char *reason, void (*log)(const char *line)) {
-    static const struct store_ops ops = {put,    merge,  stacks,   frames,    unnamed,
-                                         series, totals, hosts,    services,  labels,
-                                         lease,  info,   maintain, close_late};
+    static const struct store_ops ops = {
+        .put = put,
+        .merge = merge,
+        .stacks = stacks,
+        .frames = frames,
+        .unnamed = unnamed,
+        .series = series,
+        .totals = totals,
+        .hosts = hosts,
+        .services = services,
+        .labels = labels,
+        .lease = lease,
+        .info = info,
+        .maintain = maintain,
+        .close = close_late,
+    };
     struct late *late = calloc(1, sizeof *late);
     char line[400];
     if (!late || !(late->name = strdup(name))) {
