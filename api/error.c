@@ -27,7 +27,7 @@ static const struct sonde_error_info table[SONDE_ERR_COUNT] = {
      "a token is required; send \"authorization: Bearer TOKEN\""},
     {SONDE_PERMISSION_DENIED, "PERMISSION_DENIED", 7, 403, 4, "the token does not allow this"},
     {SONDE_UNAVAILABLE, "UNAVAILABLE", 14, 503, 3,
-     "cannot reach the Sonde service; is sonded running?"},
+     "cannot reach the Sonde service; is it running?"},
     {SONDE_DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", 4, 504, 1, "deadline exceeded"},
     {SONDE_CANCELLED, "CANCELLED", 1, 499, 1, "cancelled by the client"},
     {SONDE_OUT_OF_MEMORY, "OUT_OF_MEMORY", 13, 500, 1, "out of memory"},

@@ -25,6 +25,7 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_STORE_WRITER] = "store writer",
     [LOCK_STORE_READERS] = "store readers",
     [LOCK_STORE_NAMES] = "store names",
+    [LOCK_STORE_LATE] = "store that is not open yet",
     [LOCK_RPC_LOOP] = "rpc loop",
     [LOCK_RECORDING] = "recording",
     [LOCK_EXPORT] = "export",

@@ -58,6 +58,7 @@ enum lock_rank {
     LOCK_STORE_WRITER,  /* service/store/sqlite: the connection that writes */
     LOCK_STORE_READERS, /* service/store/sqlite: connections that read, and the state */
     LOCK_STORE_NAMES,   /* service/store/sqlite: ids of frames by number */
+    LOCK_STORE_LATE,    /* service/programs: whether a store is open yet */
     LOCK_COLLECT,       /* service/collect: all sessions; held while calls are woken */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RECORDING,     /* service/recording: records that wait for the store */

@@ -129,8 +129,8 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
     struct rpc_server *server = NULL;
     struct name_files *files = NULL;
     struct history_namer namer;
-    sonde_err err =
-        open_store("sonde-history", settings->store, limits, end, awaited, &store, diag);
+    sonde_err err = open_store("sonde-history", settings->store, limits, end, awaited,
+                               log_on_stderr, &store, diag);
     if (!err)
         err = open_files(settings, &files, diag);
     namer = name_files_namer(files);

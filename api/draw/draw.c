@@ -113,12 +113,20 @@ enum sonde_subject sonde_draw_subject(const struct sonde_profile *profile) {
     return types.inuse_space == SONDE_PROFILE_NO_TYPE ? SONDE_OF_ALLOCATIONS : SONDE_OF_HEAP;
 }
 
+/* Samples and the time they stand for, as profilers of CPU time write them. */
+static bool is_sampled_time(const struct sonde_profile *profile) {
+    struct sonde_value_type first = sonde_profile_type(profile, 0);
+    return sonde_profile_type_count(profile) == 2 && strcmp(first.type, "samples") == 0 &&
+           strcmp(first.unit, "count") == 0 &&
+           strcmp(sonde_profile_type(profile, 1).unit, "nanoseconds") == 0;
+}
+
 struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profile) {
     struct sonde_draw_options options = {0};
-    if (sonde_draw_subject(profile) == SONDE_OF_CPU)
-        return options;
-    options.palette = SONDE_PALETTE_MEMORY;
-    options.type_index = sonde_profile_info(profile)->default_type;
+    if (!is_sampled_time(profile))
+        options.type_index = sonde_profile_info(profile)->default_type;
+    if (sonde_draw_subject(profile) != SONDE_OF_CPU)
+        options.palette = SONDE_PALETTE_MEMORY;
     return options;
 }
 

@@ -110,8 +110,8 @@ struct sonde_draw_options {
     const struct sonde_draw_sink *sink;
 };
 
-/* Default options for a profile. Memory profiles get the memory palette and their default sample
- * type; others get zeroed options. */
+/* Default options for a profile: its default sample type, and the memory palette if it is of
+ * memory. A profile of samples and their time is drawn by samples. */
 struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profile);
 
 /* Appends the document to out. Errors: SONDE_INVALID_ARGUMENT if the format is not drawn or not

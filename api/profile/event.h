@@ -55,6 +55,9 @@ struct sonde_event {
 /* The name of an event that no window has. */
 #define SONDE_NO_EVENT "none"
 
+/* In selectors: the event's pyroscope_id; "" if it has none. */
+#define SONDE_TYPE_LABEL "__profile_type__"
+
 extern const struct sonde_event sonde_events[SONDE_EVENTS];
 
 /* The recorded event of a name; NULL if there is none. */

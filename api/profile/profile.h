@@ -15,8 +15,8 @@
 #include "api/bytes.h"
 #include "api/error.h"
 
-#define SONDE_PROFILE_MAX_TYPES  4
-#define SONDE_PROFILE_MAX_LABELS 16
+#define SONDE_PROFILE_MAX_TYPES  64
+#define SONDE_PROFILE_MAX_LABELS 64
 #define SONDE_PROFILE_MAX_DEPTH  1024 /* locations of one sample */
 
 struct sonde_profile;

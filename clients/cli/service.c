@@ -203,38 +203,37 @@ static sonde_err name_end(const struct service *service, sonde_err err, struct s
                       helper->line_count > 1 ? helper_last_line(helper) : "");
 }
 
-/* Adds the address to the error, since the user may not know which one was chosen. */
+/* Adds the address to the error, since the user may not know which one was chosen. A service that
+ * was reached says itself what is unavailable, for example its store. */
 static sonde_err name_address(struct service *service, sonde_err err, struct sonde_diag *diag) {
     if (diag && strncmp(diag->text, HTTP_ANSWER, strlen(HTTP_ANSWER)) == 0)
         return sonde_fail(diag, SONDE_UNAVAILABLE,
                           "%.120s serves HTTP, not gRPC: pass the address of sonded, not of a "
                           "gateway",
                           service->address);
-    if (err != SONDE_UNAVAILABLE)
+    if (err != SONDE_UNAVAILABLE || (diag && diag->text[0]))
         return err;
     if (service->private)
         return name_end(service, err, diag);
-    char why[120], owner[64];
+    char owner[64];
     if (is_forbidden(service->address))
         return sonde_fail(
             diag, SONDE_PERMISSION_DENIED, "permission denied on %.120s: run as %s or with sudo",
             socket_path(service->address), owner_of(socket_path(service->address), owner));
-    snprintf(why, sizeof why, "%s%.100s%s", diag && diag->text[0] ? " (" : "",
-             diag ? diag->text : "", diag && diag->text[0] ? ")" : "");
     if (service->settings.is_controller)
         return sonde_fail(diag, err,
-                          "cannot reach sonde-collect at %.120s%s; start it with --grpc ADDR, or "
+                          "cannot reach sonde-collect at %.120s; start it with --grpc ADDR, or "
                           "pass --controller ADDR",
-                          service->address, why);
+                          service->address);
     services_find(&service->found);
     if (service->found.count > 0)
-        return sonde_fail(
-            diag, err, "cannot reach sonded at %.100s%s; %zu running here, for example at %s",
-            service->address, why, service->found.count, service->found.items[0].address);
+        return sonde_fail(diag, err,
+                          "cannot reach sonded at %.100s; %zu running here, for example at %s",
+                          service->address, service->found.count, service->found.items[0].address);
     return sonde_fail(diag, err,
-                      "cannot reach sonded at %.120s%s; start a server with `sonde run` or pass "
+                      "cannot reach sonded at %.120s; start a server with `sonde run` or pass "
                       "--service ADDR",
-                      service->address, why);
+                      service->address);
 }
 
 /* A call that runs, and the FinishCapture call that may be sent to end it early. The client

@@ -5,7 +5,9 @@ import { KIND, Profile } from './profile.js';
 
 const fail = (why) => { throw new Error(why ? `not a pprof profile: ${why}` : 'the profile is cut off'); };
 
-const MAX_UNPACKED = 512 << 20, MAX_DEPTH = 4096, SPACING = 2 ** 24;
+// As in api/profile/profile.h, so that the page and the command line show the same of a file.
+const MAX_TYPES = 64, MAX_LABELS = 64, MAX_DEPTH = 1024, TRUNCATED = '[truncated]';
+const MAX_UNPACKED = 512 << 20, SPACING = 2 ** 24;
 
 // `end` is the end of the innermost message that is being read.
 class Reader {
@@ -13,7 +15,7 @@ class Reader {
         Object.assign(this, { bytes, at: 0, end: bytes.length });
     }
 
-    // Numbers above 2^53 lose their last bits, which only addresses have.
+    // A number that is not an id. One above 2^53 loses its last bits.
     varint() {
         const first = this.bytes[this.at];
         if (first < 128 && this.at < this.end) return this.at++, first;
@@ -30,10 +32,20 @@ class Reader {
 
     signed() {
         const start = this.at, value = this.varint();
-        if (this.at - start < 10) return value;
-        let exact = 0n;
-        for (let i = this.at - 1; i >= start; i--) exact = exact << 7n | BigInt(this.bytes[i] & 127);
-        return Number(BigInt.asIntN(64, exact));
+        return this.at - start < 10 ? value : Number(BigInt.asIntN(64, this.exact(start)));
+    }
+
+    // An id or an address, which is any number of 64 bits: a BigInt above 2^53, so that each is equal to itself only.
+    id() {
+        const start = this.at, value = this.varint();
+        return value <= Number.MAX_SAFE_INTEGER ? value : BigInt.asUintN(64, this.exact(start));
+    }
+
+    // The varint that begins there and ends here.
+    exact(start) {
+        let value = 0n;
+        for (let i = this.at - 1; i >= start; i--) value = value << 7n | BigInt(this.bytes[i] & 127);
+        return value;
     }
 
     // Begins the message at this place; leave() takes what it returns.
@@ -66,20 +78,20 @@ class Reader {
         if (this.at > this.end) fail();
     }
 
-    // A repeated number, packed or not.
-    numbers(into) {
-        if (this.type === 0) return into.push(this.signed());
-        if (this.type !== 2) return this.skip();
+    // A repeated number, packed or not; read() reads one.
+    numbers(into, read = this.signed) {
+        if (this.type === 0) return into.push(read.call(this));
+        if (this.type !== 2) fail('numbers have the wrong type');
         const outer = this.enter();
-        while (this.at < this.end) into.push(this.signed());
+        while (this.at < this.end) into.push(read.call(this));
         this.leave(outer);
     }
 
-    // A message of numbers: its fields by number.
-    message() {
+    // A message of numbers: its fields by number. The first `ids` are ids.
+    message(ids = 0) {
         const result = [0, 0, 0, 0, 0, 0, 0], outer = this.enter();
         for (let field; (field = this.next());) {
-            if (this.type === 0 && field < 7) result[field] = this.signed();
+            if (this.type === 0 && field < 7) result[field] = field <= ids ? this.id() : this.signed();
             else this.skip();
         }
         this.leave(outer);
@@ -90,8 +102,8 @@ class Reader {
 function readLocation(reader) {
     const location = { numbers: [0, 0, 0, 0], lines: [] }, outer = reader.enter();
     for (let field; (field = reader.next());) {
-        if (field === 4 && reader.type === 2) location.lines.push(reader.message());
-        else if (reader.type === 0 && field < 4) location.numbers[field] = reader.varint();
+        if (field === 4 && reader.type === 2) location.lines.push(reader.message(1));
+        else if (reader.type === 0 && field < 4) location.numbers[field] = reader.id();
         else reader.skip();
     }
     reader.leave(outer);
@@ -101,7 +113,7 @@ function readLocation(reader) {
 function readSample(reader) {
     const sample = { locations: [], values: [], labels: [] }, outer = reader.enter();
     for (let field; (field = reader.next());) {
-        if (field === 1) reader.numbers(sample.locations);
+        if (field === 1) reader.numbers(sample.locations, reader.id);
         else if (field === 2) reader.numbers(sample.values);
         else if (field === 3 && reader.type === 2) sample.labels.push(reader.message());
         else reader.skip();
@@ -113,21 +125,37 @@ function readSample(reader) {
 function readFile(bytes) {
     const reader = new Reader(bytes), decoder = new TextDecoder(), latin = new TextDecoder('latin1').decode(bytes);
     const file = { types: [], samples: [], mappings: [], locations: [], functions: [], strings: [], comments: [], numbers: {} };
-    const message = () => reader.message(), string = () => {
+    const message = () => reader.message(), withId = () => reader.message(1), withAddresses = () => reader.message(4), string = () => {
         const outer = reader.enter(), start = reader.at, text = latin.slice(start, reader.end);
         reader.leave(outer);
         return /^[\0-\x7f]*$/.test(text) ? text : decoder.decode(bytes.subarray(start, reader.at));
     };
-    const lists = [null, [file.types, message], [file.samples, readSample], [file.mappings, message], [file.locations, readLocation], [file.functions, message],
+    const lists = [null, [file.types, message], [file.samples, readSample], [file.mappings, withAddresses], [file.locations, readLocation], [file.functions, withId],
         [file.strings, string]];
     for (let field; (field = reader.next());) {
-        if (lists[field] && reader.type === 2) lists[field][0].push(lists[field][1](reader));
+        if (lists[field] && reader.type !== 2) fail('a field has the wrong type');
+        if (lists[field]) lists[field][0].push(lists[field][1](reader));
         else if (field === 13) reader.numbers(file.comments);
         else if (reader.type === 0) file.numbers[field] = reader.signed();
         else reader.skip();
     }
-    if (!file.types.length) fail('it has no sample types');
+    if (!file.types.length || !file.strings.length) fail('it has no sample types or no strings');
+    if (file.types.length > MAX_TYPES) fail(`it has more than ${MAX_TYPES} sample types`);
     return file;
+}
+
+// Reads texts and finds what ids refer to. What is not in the file makes it unreadable, as for the command line: half a profile would
+// look like a whole one.
+const textOf = (file, i) => file.strings[i] ?? fail(`string ${i} of ${file.strings.length}`);
+
+function byId(items, what, idOf) {
+    const found = new Map();
+    items.forEach((item, i) => {
+        const id = idOf(item);
+        if (!id || found.has(id)) fail(`${what} has the id ${id}${id ? ' of another one' : ''}`);
+        found.set(id, i);
+    });
+    return (id) => found.get(id) ?? fail(`${what} ${id} is not in the file`);
 }
 
 // As api/profile/kind.c: pprof files do not store kinds of frames.
@@ -138,47 +166,75 @@ function guessKind(mapping, path, isFirst, address) {
     return isFirst && !/\.so(\.| |$)/.test(path) && path !== '[vdso]' ? KIND.APPLICATION : KIND.LIBRARY;
 }
 
+// The name of a location without lines, as api/draw/display_frames.c has it: the place in the file, or without a file the address.
+function placeName(mapping, module, address) {
+    if (!mapping) return address ? `0x${address.toString(16)}` : '[no name]';
+    const place = BigInt.asUintN(64, BigInt(address) - BigInt(mapping.start) + BigInt(mapping.offset)), name = module || '[anon]';
+    return `${name[0] === '[' ? name : `[${name}]`}+0x${place.toString(16)}`;
+}
+
 const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;
 
 // The frames of all locations, outermost first: those of location i are fns[n] and lines[n] for n in first[i]..first[i + 1].
 function resolve(file, profile) {
-    const text = (i) => file.strings[i] ?? '', functions = new Map(file.functions.map((fn) => [fn[1], fn])), none = { path: '', build: 0, isFirst: false, known: new Map() };
-    const mappings = new Map(file.mappings.map((m, i) => [m[1], { path: text(m[5]), build: m[6], isFirst: i === 0, known: new Map() }]));
+    const text = (i) => textOf(file, i), none = { path: '', build: '', isFirst: false, known: new Map() };
+    const mappings = file.mappings.map((m, i) => ({ path: text(m[5]), build: text(m[6]), start: m[2], offset: m[4], isFirst: i === 0, known: new Map() }));
+    const functions = file.functions.map((fn) => (text(fn[3]), { name: text(fn[2]), file: text(fn[4]) }));
+    const mappingOf = byId(file.mappings, 'a mapping', (m) => m[1]), functionOf = byId(file.functions, 'a function', (fn) => fn[1]);
     const fns = [], lines = [], first = [0];
     for (const { numbers, lines: own } of file.locations) {
-        const found = mappings.get(numbers[2]), mapping = found ?? none, module = baseName(mapping.path), address = numbers[3];
+        const found = numbers[2] ? mappings[mappingOf(numbers[2])] : null, mapping = found ?? none, module = baseName(mapping.path), address = numbers[3];
         const kind = guessKind(found, mapping.path, mapping.isFirst, address);
         for (let i = own.length; i-- > 0;) {
-            const line = own[i], id = line[1], key = id * 8 + kind;
-            if (!mapping.known.has(key)) {
-                const fn = functions.get(id);
-                mapping.known.set(key, profile.addFunction(fn ? text(fn[2]) : '?', module, fn ? text(fn[4]) : '', kind));
-            }
+            const at = functionOf(own[i][1]), key = at * 8 + kind, fn = functions[at];
+            if (!mapping.known.has(key)) mapping.known.set(key, profile.addFunction(fn.name, module, fn.file, kind));
             fns.push(mapping.known.get(key));
-            lines.push(line[2]);
+            lines.push(own[i][2]);
         }
         if (!own.length) {
-            fns.push(profile.addFunction(`[${module}]+0x${address.toString(16)}`, module, '', kind));
+            fns.push(profile.addFunction(placeName(found, module, address), module, '', kind));
             lines.push(0);
         }
         first.push(fns.length);
     }
-    return { fns, lines, first, index: new Map(file.locations.map((location, i) => [location.numbers[1], i])) };
+    return { fns, lines, first, placeOf: byId(file.locations, 'a location', (location) => location.numbers[1]) };
 }
 
-function addSamples(file, profile) {
-    const { fns, lines, first, index } = resolve(file, profile), text = (i) => file.strings[i] ?? '', { frame, line } = profile;
-    for (const { locations, values, labels } of file.samples) {
-        const label = (key) => labels.find((each) => text(each[1]) === key), name = label('thread'), tid = label('tid'), isBase = label('pprof::base');
-        if (isBase) profile.side ??= new Array(profile.stackCount).fill(0);
-        for (let i = Math.min(locations.length, MAX_DEPTH); i-- > 0;) {
-            const at = index.get(locations[i]);
-            for (let n = first[at]; n < first[at + 1]; n++) {
-                frame.push(fns[n]);
-                line.push(lines[n]);
-            }
+// A deep stack keeps both ends. -1 is the note between them.
+function cut(places) {
+    const half = MAX_DEPTH / 2;
+    return places.length <= MAX_DEPTH ? places : [...places.slice(0, half), -1, ...places.slice(places.length - half + 1)];
+}
+
+function pushFrames({ fns, lines, first }, profile, places) {
+    for (let i = places.length; i-- > 0;) {
+        if (places[i] < 0) {
+            profile.frame.push(profile.addFunction(TRUNCATED, '', '', KIND.NOTE));
+            profile.line.push(0);
+            continue;
         }
-        profile.endStack(profile.types.map((_, t) => values[t] ?? 0), name ? profile.addThread(text(name[2])) : 0, tid?.[3] ?? 0);
+        for (let n = first[places[i]]; n < first[places[i] + 1]; n++) {
+            profile.frame.push(fns[n]);
+            profile.line.push(lines[n]);
+        }
+    }
+}
+
+// Comments about samples that were shortened, in the words of the command line.
+const cutNotes = (file) => [['locations', MAX_DEPTH, `the middle is ${TRUNCATED}`], ['labels', MAX_LABELS, 'the rest was dropped']].flatMap(([what, limit, how]) => {
+    const count = file.samples.filter((sample) => sample[what].length > limit).length;
+    return count ? [`${count} samples of the file have more than ${limit} ${what}: ${how}`] : [];
+});
+
+function addSamples(file, profile) {
+    const frames = resolve(file, profile), text = (i) => textOf(file, i);
+    for (const { locations, values, labels } of file.samples) {
+        const read = labels.map(([, key, string, number, unit]) => (text(unit), { key: text(key), string: text(string), number })).slice(0, MAX_LABELS);
+        const label = (key) => read.find((each) => each.key === key), isBase = label('pprof::base');
+        if (values.length !== profile.types.length) fail(`a sample has ${values.length} values`);
+        if (isBase) profile.side ??= new Array(profile.stackCount).fill(0);
+        pushFrames(frames, profile, cut(locations.map(frames.placeOf)));
+        profile.endStack(values, label('thread') ? profile.addThread(label('thread').string) : 0, label('tid')?.number ?? 0);
         profile.side?.push(isBase ? 1 : 0);
     }
 }
@@ -198,10 +254,10 @@ async function unpack(bytes) {
 // The profile of a pprof file, gzipped or not. Throws an Error with a sentence if it is none.
 export async function decode(bytes) {
     const file = readFile(await unpack(bytes).catch((error) => { throw new Error(/larger/.test(error.message) ? error.message : 'the gzip file is damaged or cut off'); }));
-    const text = (i) => file.strings[i] ?? '', profile = new Profile(file.types.map((type) => ({ type: text(type[1]), unit: text(type[2]) })));
+    const text = (i) => textOf(file, i), profile = new Profile(file.types.map((type) => ({ type: text(type[1]), unit: text(type[2]) })));
     profile.modules = file.mappings.map((mapping) => text(mapping[5]));
     addSamples(file, profile);
-    Object.assign(profile, { comments: file.comments.map(text), timeNanos: file.numbers[9] ?? 0, durationNanos: file.numbers[10] ?? 0, period: file.numbers[12] ?? 0 });
+    Object.assign(profile, { comments: [...file.comments.map(text), ...cutNotes(file)], timeNanos: file.numbers[9] ?? 0, durationNanos: file.numbers[10] ?? 0, period: file.numbers[12] ?? 0 });
     const wanted = profile.types.findIndex((type) => type.type === text(file.numbers[14] ?? 0));
     if (wanted >= 0) profile.defaultType = wanted;
     return profile;

@@ -5,7 +5,6 @@
 #include "service/collect/encode.h"
 #include "service/store/ids.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,20 +62,22 @@ void collect_identify(struct collect *collect, struct sonde_arena *arena,
     hello->n_capabilities = sizeof capabilities / sizeof *capabilities;
 }
 
-/* A folder of its own, because history's identity counts its own starts. */
-static sonde_err begin_identity(struct collect *collect, struct sonde_diag *diag) {
+/* A disk that is full or read-only is no reason to refuse controllers. */
+static void begin_identity(struct collect *collect) {
     char dir[4096], text[64];
+    struct sonde_diag diag = {0};
     snprintf(dir, sizeof dir, "%.4080s/collect", collect->options.dir);
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
-        return sonde_fail_os(diag, errno, "%s cannot be created", dir);
-    sonde_err err = identity_begin(dir, &collect->identity, diag);
+    (void)mkdir(dir, 0700);
+    sonde_err err = identity_begin(dir, &collect->identity, &diag);
+    if (err)
+        log_line(collect, "fleet controllers may take this machine for another after a restart: %s",
+                 sonde_diag_text(&diag, err));
     snprintf(text, sizeof text, "instance %016llx",
              (unsigned long long)collect->identity.installation);
     snprintf(collect->instance, sizeof collect->instance, "%016llx%016llx",
              (unsigned long long)store_hash(text, strlen(text)),
              (unsigned long long)store_hash(text, strlen(text) - 1));
     gethostname(collect->host, sizeof collect->host - 1);
-    return err;
 }
 
 /* ---- Life ---- */
@@ -117,8 +118,9 @@ sonde_err collect_create(const struct collect_options *options, struct collect *
         collect->options.max_hz = COLLECT_MAX_HZ;
     lock_init(&collect->lock, LOCK_COLLECT);
     pthread_cond_init(&collect->changed, NULL);
-    sonde_err err = begin_identity(collect, diag);
-    if (!err && !options->is_manual) {
+    begin_identity(collect);
+    sonde_err err = SONDE_OK;
+    if (!options->is_manual) {
         collect->has_thread = pthread_create(&collect->thread, NULL, run, collect) == 0;
         if (!collect->has_thread)
             err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "a thread cannot be started");

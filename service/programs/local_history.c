@@ -2,15 +2,14 @@
 #include "service/programs/local_history.h"
 
 #include "service/export/export.h"
+#include "service/programs/late_store.h"
 #include "service/programs/maintenance.h"
 #include "service/recording/recording.h"
 #include "service/store/open.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct local_history {
     struct store *store;
@@ -26,6 +25,7 @@ static void complain(const struct local_history_options *options, const char *wh
     options->log(line);
 }
 
+/* A store that cannot be opened now may be later. */
 static sonde_err open_store(struct local_history *history,
                             const struct local_history_options *options, struct sonde_diag *diag) {
     char name[sizeof history->dir + 16];
@@ -34,10 +34,12 @@ static sonde_err open_store(struct local_history *history,
     int len = snprintf(history->dir, sizeof history->dir, "%s/history", options->data_dir);
     if (len < 0 || (size_t)len >= sizeof history->dir)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "data-dir: the path is too long");
-    if (mkdir(history->dir, 0700) != 0 && errno != EEXIST)
-        return sonde_fail_os(diag, errno, "%s cannot be created", history->dir);
     snprintf(name, sizeof name, "sqlite:%s", history->dir);
-    return store_open(name, &limits, &history->store, diag);
+    sonde_err err = store_open(name, &limits, &history->store, diag);
+    if (!err || err == SONDE_INVALID_ARGUMENT || err == SONDE_OUT_OF_MEMORY)
+        return err;
+    history->store = late_store_create(name, &limits, sonde_diag_text(diag, err), options->log);
+    return history->store ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
 static void send_record(void *exporter, const struct record *record) {
@@ -49,7 +51,6 @@ static sonde_err start(struct local_history *history, const struct local_history
     const struct recording_options recording = {
         .engine = engine,
         .store = history->store,
-        .dir = history->dir,
         .frequency_hz = (uint32_t)options->frequency_hz,
         .off_cpu_ms = (uint32_t)options->off_cpu_ms,
         .machine = history->store && !options->guests_only,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sonded --history: a store in DATA_DIR/history, and a recording that fills it. With --otlp or
- * --pyroscope the recording also feeds the exporter, which does not need the store. If the store or
- * the recording cannot be opened, there is one message, and the service works without it. Thread
- * safety: one thread, except local_history_info. */
+ * --pyroscope the recording also feeds the exporter, which does not need the store. A store that
+ * cannot be opened is tried again (service/programs/late_store.h). If the recording cannot start,
+ * there is one message, and the service works without it. Thread safety: one thread, except
+ * local_history_info.
+ */
 #ifndef SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
 #define SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
 

@@ -3,12 +3,14 @@
 
 #include "api/os/exit_watchdog.h"
 #include "api/os/service_manager.h"
+#include "service/programs/late_store.h"
 #include "service/store/open.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -16,6 +18,7 @@
 struct opening {
     const char *name;
     const struct store_limits *limits;
+    void (*log)(const char *line);
     struct store *store;
     struct sonde_diag *diag;
     sonde_err err;
@@ -41,6 +44,16 @@ static bool wait_for_either(int signals, int done) {
     return false;
 }
 
+/* A server may start later. A file that another service has may be a mistake, so that is an
+ * error. */
+static sonde_err wait_longer(struct opening *opening, const struct sonde_diag *diag) {
+    if (opening->err != SONDE_UNAVAILABLE || strncmp(opening->name, "sqlite:", 7) == 0)
+        return opening->err;
+    opening->store = late_store_create(opening->name, opening->limits,
+                                       sonde_diag_text(diag, opening->err), opening->log);
+    return opening->store ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
 static sonde_err await(struct opening *opening, const char *program, struct store_stop *end,
                        int signals, struct sonde_diag *diag) {
     pthread_t thread;
@@ -55,16 +68,16 @@ static sonde_err await(struct opening *opening, const char *program, struct stor
     }
     pthread_join(thread, NULL);
     if (!is_ended)
-        return opening->err;
+        return opening->err ? wait_longer(opening, diag) : SONDE_OK;
     if (!opening->err)
         store_close(opening->store);
     return SONDE_CANCELLED;
 }
 
 sonde_err open_store(const char *program, const char *name, const struct store_limits *limits,
-                     struct store_stop *end, const sigset_t *awaited, struct store **store,
-                     struct sonde_diag *diag) {
-    struct opening opening = {.name = name, .limits = limits, .diag = diag};
+                     struct store_stop *end, const sigset_t *awaited, void (*log)(const char *line),
+                     struct store **store, struct sonde_diag *diag) {
+    struct opening opening = {.name = name, .limits = limits, .log = log, .diag = diag};
     opening.done = eventfd(0, EFD_CLOEXEC);
     int signals = signalfd(-1, awaited, SFD_CLOEXEC | SFD_NONBLOCK);
     sonde_err err = opening.done < 0 || signals < 0

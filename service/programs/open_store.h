@@ -11,10 +11,12 @@
 
 /* store_open on a thread of its own. awaited: the signals that serve_block_signals has blocked;
  * end: the same as limits->end. SIGTERM, SIGINT, and SIGHUP with a terminal start the exit watchdog
- * and stop *end; then it returns SONDE_CANCELLED. Otherwise it returns what store_open does. */
+ * and stop *end; then it returns SONDE_CANCELLED. Otherwise it returns what store_open does, but a
+ * server that is unavailable is a store that opens later (service/programs/late_store.h), with a
+ * line of log. */
 SONDE_MUST_USE sonde_err open_store(const char *program, const char *name,
                                     const struct store_limits *limits, struct store_stop *end,
-                                    const sigset_t *awaited, struct store **store,
-                                    struct sonde_diag *diag);
+                                    const sigset_t *awaited, void (*log)(const char *line),
+                                    struct store **store, struct sonde_diag *diag);
 
 #endif

@@ -19,7 +19,8 @@ struct identity {
 };
 
 /* Reads dir/source, counts the start and writes the file durably. A file that is missing or damaged
- * leads to a new installation. SONDE_IO. */
+ * leads to a new installation. SONDE_IO: the identity is good, but the next start may have another
+ * installation, or the same epoch. */
 SONDE_MUST_USE sonde_err identity_begin(const char *dir, struct identity *identity,
                                         struct sonde_diag *diag);
 /* A source that no other recording has, on this machine or another. */

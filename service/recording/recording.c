@@ -232,17 +232,11 @@ static void on_counts(void *context, uint32_t recorded, uint32_t left_out) {
 /* What it takes to fill a store. */
 static sonde_err begin_storing(struct recording *recording, struct sonde_diag *diag) {
     const struct recording_options *options = &recording->options;
-    struct identity identity;
+    const struct identity *identity = options->identity;
     char host[256] = "";
-    sonde_err err = SONDE_OK;
-    if (options->identity)
-        identity = *options->identity;
-    else
-        err = identity_begin(options->dir, &identity, diag);
-    if (err)
-        return err;
     gethostname(host, sizeof host - 1);
-    batch_init(&recording->batch, identity.source, identity.epoch, host);
+    batch_init(&recording->batch, identity ? identity->source : identity_draw_source(),
+               identity ? identity->epoch : 1, host);
     if (options->first_seq)
         recording->batch.seq = options->first_seq;
     recording->queue = queue_create(options->queue_bytes);

@@ -32,8 +32,7 @@ struct recording;
 struct recording_options {
     struct engine *engine;
     struct store *store; /* must outlive the recording; NULL = nothing is stored */
-    const char *dir;     /* with a store: exists; for the delivery identity (identity.h) */
-    /* Instead of dir: an identity, and the number of the first window. */
+    /* Of the windows, and the number of the first one. NULL: a source of the recording's own. */
     const struct identity *identity;
     uint64_t first_seq;
     bool no_heap, no_totals;
@@ -59,7 +58,7 @@ struct recording_state {
     char refusal[RECORD_REFUSAL]; /* record_refusal */
 };
 
-/* SONDE_IO, SONDE_OUT_OF_MEMORY: nothing is recorded. */
+/* SONDE_OUT_OF_MEMORY: nothing is recorded. */
 SONDE_MUST_USE sonde_err recording_start(const struct recording_options *options,
                                          struct recording **recording, struct sonde_diag *diag);
 void recording_state(struct recording *recording, struct recording_state *state);

@@ -11,5 +11,9 @@
  * name is malformed; SONDE_IO, SONDE_UNAVAILABLE: the text says what to do. */
 SONDE_MUST_USE sonde_err store_open(const char *name, const struct store_limits *limits,
                                     struct store **store, struct sonde_diag *diag);
+/* The same, for queries only; creates and changes nothing. SONDE_NOT_AVAILABLE: the engine
+ * cannot. */
+SONDE_MUST_USE sonde_err store_open_read_only(const char *name, const struct store_limits *limits,
+                                              struct store **store, struct sonde_diag *diag);
 
 #endif

@@ -44,8 +44,9 @@ def test_h16_a_musl_program_runs_without_the_guest():
 
 
 def test_h12_h16_musl_and_static_programs_are_sampled_from_outside():
-    busy = ("__attribute__((noinline)) static void spin(void) { for (volatile unsigned i = 0; i < 100000000; i++) continue; }\n"
-            "int main(void) { for (;;) spin(); }\n")
+    # The leaf has neither a frame nor unwind information, and its callers have frame pointers.
+    busy = ("__asm__(\".text\\nleaf: mov $100000000, %eax\\n1: dec %eax\\njnz 1b\\nret\\n.globl leaf\\n\");\nvoid leaf(void);\n"
+            "__attribute__((noinline)) static void spin(void) { leaf(); }\nint main(void) { for (;;) spin(); }\n")
     for name, compiler, flags in (("busy-static", "gcc", ["-static"]), ("busy-musl", "musl-gcc", [])):
         with subprocess.Popen([stack.SONDE, "run", "--http", "127.0.0.1:0", "--", compile_c(name, *flags, compiler=compiler, text=busy)],
                               env=stack.environment(), stderr=subprocess.PIPE, text=True) as process:
@@ -55,7 +56,7 @@ def test_h12_h16_musl_and_static_programs_are_sampled_from_outside():
                 if "perf events" in lines[0]:
                     raise check.Skip("perf events are refused")
                 stacks = urllib.request.urlopen(f"{url}/debug/pprof/profile?seconds=1&output=collapsed", timeout=60).read().decode()
-                check.contains(stacks, "main;spin ")
+                check.contains(stacks, "main;spin;leaf ")
             finally:
                 process.terminate()
 

@@ -27,6 +27,8 @@ static const struct sonde_option table[] = {
      "output file, format by extension, - for stdout (default sonde.svg)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
      FORMAT_HELP},
+    {"type", 't', "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, source.type), 0, 0,
+     "sample type to show (default: the profile's default one)"},
     CAPTURE_OPTIONS(struct settings, source.capture),
     SERVICE_OPTIONS(struct settings, source.service),
 };

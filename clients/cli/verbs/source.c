@@ -142,6 +142,7 @@ static sonde_err draw_file(const char *path, const struct source_settings *sourc
     if (!err) {
         options = sonde_draw_defaults(profile);
         options.title = settings->title ? settings->title : options.title;
+        options.type = source->type;
         options.split_threads = cli_splits_threads(&settings->threads);
         set_table(&options, source->table);
     }
@@ -191,7 +192,7 @@ int source_draw(const struct verb *verb, const char *word, const struct source_s
     sonde_err err = output_open(&output, output_path, &diag);
     if (!err && is_file)
         err = draw_file(word, settings, format, &output, &diag);
-    else if (!err && settings->table)
+    else if (!err && (settings->table || settings->type))
         err = draw_target_here(word, settings, format, &output, &result, &diag);
     else if (!err)
         err = draw_target(word, settings, format, &output, &result, &diag);

@@ -17,6 +17,7 @@ struct source_table {
 struct source_settings {
     struct capture_settings capture;
     struct service_settings service;
+    const char *type;                 /* sample type to draw; NULL = the default one */
     const struct source_table *table; /* drawn here; NULL = targets are drawn by the service */
 };
 

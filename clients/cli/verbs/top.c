@@ -27,6 +27,8 @@ static const struct sonde_option table[] = {
      "sort by the total of a function instead of its own time"},
     {"full-names", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.full_names), 0,
      0, "do not shorten names to the width of the terminal"},
+    {"type", 't', "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, source.type), 0, 0,
+     "sample type to show (default: the profile's default one)"},
     CAPTURE_OPTIONS(struct settings, source.capture),
     SERVICE_OPTIONS(struct settings, source.service),
 };

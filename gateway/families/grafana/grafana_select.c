@@ -55,8 +55,8 @@ static const char *event_of_type(struct sonde_slice id) {
     return SONDE_NO_EVENT;
 }
 
-/* `__profile_type__="ID"` at `at` becomes `event="on-cpu"`; returns the length of both. Any other
- * condition on it is left as it is, and no window has that label. */
+/* `__profile_type__="ID"` at `at` becomes `event="on-cpu"`, which is quicker; returns the length of
+ * both. Any other condition on it is left to the store. */
 static size_t translate_type(char *at) {
     char event[32];
     size_t len = strlen(GRAFANA_TYPE), blanks = strspn(at + len, " \t");

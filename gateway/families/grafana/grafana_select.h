@@ -7,10 +7,11 @@
 
 #include "api/bytes.h"
 #include "api/error.h"
+#include "api/profile/event.h"
 #include "proto/sonde/v1/history.pb-c.h"
 
 #define GRAFANA_SERVICE "service_name"
-#define GRAFANA_TYPE    "__profile_type__"
+#define GRAFANA_TYPE    SONDE_TYPE_LABEL
 
 /* {service_name="x"} with Sonde's names, in place; everything else keeps its position. */
 void grafana_translate_selector(char *selector);

@@ -43,7 +43,7 @@ static void destroy(struct engine_capture *base) {
 static void enlist(struct engine_capture *base) {
     struct cpu_capture *capture = container_of(base, struct cpu_capture, base);
     downsampler_init(&capture->downsampler, capture->period_ns, engine_random(base->engine));
-    if (!capture->spec.is_recording)
+    if (!capture->spec.is_recording || !base->target->guest)
         capture->wait_end_ns = now_monotonic_ns() + base->engine->start_ns;
     capture->next = base->target->captures;
     base->target->captures = capture;

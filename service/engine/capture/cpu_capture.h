@@ -58,7 +58,7 @@ struct cpu_capture {
     struct window window;
     struct totals first;                                   /* the target's when the clock ran */
     uint64_t start_ns, end_ns, window_end_ns, progress_ns; /* 0 = never */
-    uint64_t wait_end_ns;              /* WAITING: when it fails; 0 = never, so a recording waits */
+    uint64_t wait_end_ns; /* WAITING: when it fails; 0 = never: a recording by a guest */
     uint64_t closed_ns, closed_cpu_ns; /* when it became CLOSING, and the target's CPU time then */
     uint64_t samples, dropped;
     uint64_t pending;              /* number of samples that the record being drained stands for */

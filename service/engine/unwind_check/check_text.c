@@ -24,6 +24,9 @@ static void put_cfa(struct row_text *text, const struct unwind_rule *rule) {
     case UNWIND_CFA_PLT:
         row_text_put(text, "cfa=rsp+8, or +16 from byte %d of 16 on", rule->cfa_add);
         break;
+    case UNWIND_CFA_RETURN:
+        row_text_put(text, "cfa=rsp%+d ra=%s", rule->cfa_offset, base);
+        break;
     default:
         break;
     }

@@ -39,9 +39,9 @@ static sonde_err read_file(const struct drawing *drawing, struct sonde_profile *
                           sonde_diag_text(&detail, err));
     if (err == SONDE_TOO_LARGE)
         return sonde_fail(diag, err,
-                          "profile: larger than %u MiB when unpacked; use `sonde draw FILE`",
-                          MAX_UNPACKED >> 20);
-    return err ? sonde_fail(diag, err, "%s", sonde_diag_text(&detail, err)) : SONDE_OK;
+                          "profile: %s; `sonde draw FILE` reads larger files than the service",
+                          sonde_diag_text(&detail, err));
+    return err ? sonde_fail(diag, err, "profile: %s", sonde_diag_text(&detail, err)) : SONDE_OK;
 }
 
 /* Replaces the profile by one without the allocator's frames. */

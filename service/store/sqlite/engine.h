@@ -17,6 +17,8 @@ struct engine {
     struct store_limits limits;
     char directory[448];
     int lock_file;
+    bool is_read_only;      /* without a writer */
+    uint64_t inode;         /* of the file, which somebody may remove or replace */
     struct lock write_lock; /* writer, numbers, and what maintain remembers */
     struct db writer;
     struct numbers numbers;
@@ -41,6 +43,9 @@ SONDE_MUST_USE sonde_err engine_read_end(struct engine *engine, struct db *db,
                                          struct sonde_diag *diag);
 /* Notes why writing failed, or that it works (SONDE_OK). Returns err. */
 sonde_err engine_note(struct engine *engine, sonde_err err, struct sonde_diag *diag);
+
+/* SONDE_UNAVAILABLE: nobody would find what is written, because the file has no name any more. */
+SONDE_MUST_USE sonde_err engine_check_file(const struct engine *engine, struct sonde_diag *diag);
 
 /* Writes the windows of first_minute to last_minute, within one hour, as a chunk. Call it with the
  * writer's lock held. */

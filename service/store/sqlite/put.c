@@ -237,9 +237,15 @@ sonde_err engine_put(struct store *store, const struct store_batch *batch,
                      struct store_put_result *result, struct sonde_diag *diag) {
     struct engine *engine = (struct engine *)store;
     *result = (struct store_put_result){0};
+    struct sonde_diag failure = {0};
     sonde_err err = check_rows(batch, diag);
     if (err)
         return err;
+    err = engine_check_file(engine, &failure);
+    if (err && diag)
+        *diag = failure;
+    if (err)
+        return engine_note(engine, err, &failure);
     lock_take(&engine->write_lock);
     struct put put = {&engine->writer, &engine->numbers, batch, result};
     struct delivery delivery = {0};
@@ -249,7 +255,6 @@ sonde_err engine_put(struct store *store, const struct store_batch *batch,
     delivery_flush(&delivery, put.db);
     engine_put_frames(&put);
     engine_put_stacks(&put);
-    struct sonde_diag failure = {0};
     err = db_end(put.db, &failure);
     if (err) {
         numbers_clear(&engine->numbers);

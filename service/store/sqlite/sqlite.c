@@ -35,7 +35,8 @@ struct db *engine_read(struct engine *engine) {
     struct sonde_diag diag = {0};
     sonde_err err = SONDE_OK;
     if (!engine->is_open[at])
-        err = db_open(db, engine->writer.path, false, &diag);
+        err = db_open(db, engine->writer.path, engine->is_read_only ? DB_READ_ONLY_DISK : DB_READ,
+                      &diag);
     if (err)
         db_fail(db, err, sonde_diag_text(&diag, err));
     engine->is_open[at] = !err;
@@ -62,6 +63,21 @@ sonde_err engine_note(struct engine *engine, sonde_err err, struct sonde_diag *d
     snprintf(engine->trouble, sizeof engine->trouble, "%s", err ? sonde_diag_text(diag, err) : "");
     lock_drop(&engine->read_lock);
     return err;
+}
+
+/* 0 = there is none. */
+static uint64_t inode_of(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 ? status.st_ino : 0;
+}
+
+sonde_err engine_check_file(const struct engine *engine, struct sonde_diag *diag) {
+    if (inode_of(engine->writer.path) == engine->inode)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_UNAVAILABLE,
+                      "%s was removed or replaced while it was open; restart the service, which "
+                      "opens it again",
+                      engine->writer.path);
 }
 
 static int64_t log_bytes(const struct engine *engine) {
@@ -173,10 +189,11 @@ static sonde_err take_file(struct engine *engine, struct sonde_diag *diag) {
                       engine->directory);
 }
 
-sonde_err sqlite_store_open(const char *directory, const struct store_limits *limits,
-                            struct store **store, struct sonde_diag *diag) {
+/* Without its files. */
+static sonde_err create(const char *directory, const struct store_limits *limits,
+                        struct engine **created, struct sonde_diag *diag) {
     struct engine *engine = calloc(1, sizeof *engine);
-    *store = NULL;
+    *created = engine;
     if (!engine)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the history");
     engine->base.ops = &operations;
@@ -187,24 +204,51 @@ sonde_err sqlite_store_open(const char *directory, const struct store_limits *li
     lock_init(&engine->read_lock, LOCK_STORE_READERS);
     lock_init(&engine->names_lock, LOCK_STORE_NAMES);
     pthread_cond_init(&engine->reader_is_free, NULL);
-    char path[sizeof engine->directory + 16];
     int len = snprintf(engine->directory, sizeof engine->directory, "%s", directory);
-    snprintf(path, sizeof path, "%s/history.db", engine->directory);
-    sonde_err err = SONDE_OK;
     if (len <= 0 || (size_t)len >= sizeof engine->directory)
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "the history's directory must have 1 to 447 bytes");
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "the history's directory must have 1 to 447 bytes");
     if (!engine->leases)
-        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the history");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the history");
+    return SONDE_OK;
+}
+
+/* The store, or nothing after an error. */
+static sonde_err give(struct engine *engine, sonde_err err, struct store **store) {
+    *store = err ? NULL : &engine->base;
+    if (err && engine)
+        engine_close(&engine->base);
+    return err;
+}
+
+sonde_err sqlite_store_open(const char *directory, const struct store_limits *limits,
+                            struct store **store, struct sonde_diag *diag) {
+    struct engine *engine;
+    char path[sizeof engine->directory + 16];
+    snprintf(path, sizeof path, "%.447s/history.db", directory);
+    sonde_err err = create(directory, limits, &engine, diag);
     if (!err)
         err = make_directory(directory, diag);
     if (!err)
         err = take_file(engine, diag);
     if (!err)
-        err = db_open(&engine->writer, path, true, diag);
-    if (err)
-        engine_close(&engine->base);
-    else
-        *store = &engine->base;
-    return err;
+        err = db_open(&engine->writer, path, DB_WRITE, diag);
+    if (!err)
+        engine->inode = inode_of(path);
+    return give(engine, err, store);
+}
+
+sonde_err sqlite_store_open_read_only(const char *directory, const struct store_limits *limits,
+                                      struct store **store, struct sonde_diag *diag) {
+    struct engine *engine;
+    sonde_err err = create(directory, limits, &engine, diag);
+    /* On another disk somebody may write to the file, and what was read could be torn. */
+    if (!err && (access(directory, W_OK) == 0 || errno != EROFS))
+        err = sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s is not on a read-only disk", directory);
+    if (!err) {
+        engine->is_read_only = true;
+        snprintf(engine->writer.path, sizeof engine->writer.path, "%s/history.db", directory);
+        err = engine_read_end(engine, engine_read(engine), diag);
+    }
+    return give(engine, err, store);
 }

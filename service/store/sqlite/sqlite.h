@@ -23,5 +23,9 @@
  * the file open; SONDE_IO, SONDE_CORRUPT, SONDE_NOT_AVAILABLE: the text says what to do. */
 SONDE_MUST_USE sonde_err sqlite_store_open(const char *directory, const struct store_limits *limits,
                                            struct store **store, struct sonde_diag *diag);
+/* For queries only, of a file on a disk that cannot be written. Changes nothing. */
+SONDE_MUST_USE sonde_err sqlite_store_open_read_only(const char *directory,
+                                                     const struct store_limits *limits,
+                                                     struct store **store, struct sonde_diag *diag);
 
 #endif

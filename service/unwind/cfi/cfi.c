@@ -132,6 +132,15 @@ static void set_undefined(struct machine *machine, uint64_t number) {
         machine->state->address = CFI_UNDEFINED;
 }
 
+/* The register's value is in another register. Rows have that only of the return address. */
+static void set_register(struct machine *machine, uint64_t number, uint64_t other) {
+    set_saved(machine, number, UNWIND_LOST);
+    if (number == RIP && other < 16) {
+        machine->state->address = CFI_IN_REGISTER;
+        machine->state->ucontext = (int16_t)other;
+    }
+}
+
 static void restore_register(struct machine *machine, uint64_t number) {
     const struct cfi_state *initial = &machine->cie->initial;
     if (number < 16 && unwind_cfi_saved[number] >= 0) {
@@ -195,8 +204,8 @@ static bool do_register_op(struct machine *machine, uint8_t op) {
         set_saved(machine, cursor_uleb(code), UNWIND_SAME);
         return true;
     case OP_REGISTER:
-        set_saved(machine, cursor_uleb(code), UNWIND_LOST);
-        cursor_uleb(code);
+        number = cursor_uleb(code);
+        set_register(machine, number, cursor_uleb(code));
         return true;
     case OP_VAL_OFFSET:
         number = cursor_uleb(code);

@@ -60,6 +60,7 @@ enum cfi_address {
     CFI_AT_CFA_LESS_8, /* the usual return address */
     CFI_UNDEFINED,
     CFI_IN_UCONTEXT, /* at rsp + number, by an expression: a signal trampoline */
+    CFI_IN_REGISTER, /* as in vfork, whose caller's frame the child changes */
     CFI_COMPLEX
 };
 
@@ -67,7 +68,7 @@ enum cfi_address {
 struct cfi_state {
     struct unwind_rule rule; /* cfa NONE: not defined yet, or too complex */
     uint32_t cie;            /* cfi_cie.kind, whose initial rules "restore" brings back */
-    int16_t ucontext;        /* CFI_IN_UCONTEXT: offset of the ucontext from rsp */
+    int16_t ucontext;        /* CFI_IN_UCONTEXT: offset from rsp; CFI_IN_REGISTER: its number */
     uint8_t address;         /* enum cfi_address: the return address */
     uint8_t rsp_moved;       /* the caller's rsp is not the CFA */
 };

@@ -53,6 +53,10 @@ static bool settle(const struct cfi_state *state, const struct unwind_rows *rows
         *rule = rows->rules[0];
         rule->cfa = UNWIND_CFA_SIGNAL;
         rule->cfa_offset = state->ucontext;
+    } else if (state->address == CFI_IN_REGISTER && rule->cfa == UNWIND_CFA_RSP &&
+               !state->rsp_moved && rule->from_rbp == 0) {
+        rule->cfa = UNWIND_CFA_RETURN;
+        rule->cfa_register = (uint8_t)state->ucontext;
     } else if (state->address != CFI_AT_CFA_LESS_8 || state->rsp_moved ||
                rule->cfa == UNWIND_CFA_NONE) {
         *rule = rows->rules[0];

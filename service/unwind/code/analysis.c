@@ -349,6 +349,10 @@ static uint16_t follow(struct analysis *analysis, const struct instruction *inst
     }
     if (before == NO_STATE || *flow == FLOW_END || *flow == FLOW_LOST)
         return NO_STATE;
+    if (state.depth == 0 && instruction->opcode >> 3 == 11) { /* it pops its return address */
+        *flow = FLOW_END;
+        return NO_STATE;
+    }
     if (state.depth != BY_RBP && (state.depth < 8 || state.depth > INT16_MAX)) {
         *flow = FLOW_LOST;
         return NO_STATE;
@@ -392,6 +396,8 @@ static void add_row(struct unwind_rows *rows, uint32_t pc, const struct state *s
 }
 
 static void emit(const struct analysis *analysis, uint32_t pc, struct unwind_rows *rows) {
+    static const struct unwind_rule unreached = {.cfa = UNWIND_CFA_NONE,
+                                                 .cfa_add = UNWIND_NONE_NO_POINTER};
     uint16_t last = NO_STATE;
     for (uint32_t at = 0; at < analysis->size;) {
         struct instruction instruction;
@@ -399,7 +405,7 @@ static void emit(const struct analysis *analysis, uint32_t pc, struct unwind_row
             break;
         uint16_t now = analysis->at[at];
         if (now == NO_STATE && last != NO_STATE)
-            unwind_rows_gap(rows, pc + at);
+            unwind_rows_add(rows, pc + at, &unreached);
         else if (now != last)
             add_row(rows, pc + at, &analysis->states[now]);
         last = now;

@@ -12,7 +12,8 @@
 #define ANALYSIS_MAX_BYTES (128u << 10) /* of one function */
 
 /* Adds the rows of the function at [pc, pc + size), offsets from rows->origin. Adds nothing, and
- * returns false, if they are not certain. */
+ * returns false, if they are not certain. What nothing in the function reaches may be another
+ * function: UNWIND_NONE_NO_POINTER. */
 bool unwind_analysis_run(const uint8_t *code, uint32_t size, uint32_t pc, struct unwind_rows *rows);
 /* The offset behind the first instruction that loads rsp from memory or a register other than rbp,
  * and so changes to another stack; size if there is none. */

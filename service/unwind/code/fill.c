@@ -122,7 +122,8 @@ static void analyse(const struct functions *functions, uint32_t start, uint32_t 
                     struct unwind_rows *rows) {
     uint32_t size = end - start;
     uint8_t *code = size <= ANALYSIS_MAX_BYTES ? read_code(functions, start, size) : NULL;
-    if (code && !unwind_analysis_run(code, size, start, rows) && count_frames(code, size) == 0)
+    bool is_certain = code && unwind_analysis_run(code, size, start, rows);
+    if (code && !is_certain && count_frames(code, size) == 0)
         add_from_to(rows, start, end, &no_pointer);
     free(code);
 }
@@ -146,22 +147,22 @@ static void add_function(struct functions *functions, const struct function *ite
 
 /* --- All code between two functions -----------------------------------------------------------*/
 
-/* The first item that begins at `from` or behind it. */
-static uint32_t find(const struct functions *functions, uint32_t from) {
-    uint32_t low = 0, high = functions->count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (functions->items[middle].start < from)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+/* The first item that begins at `from` or behind it. Nearly always it is the last one's answer. */
+static uint32_t find(struct functions *functions, uint32_t from) {
+    uint32_t at = functions->found;
+    while (at < functions->count && functions->items[at].start < from)
+        at++;
+    while (at > 0 && functions->items[at - 1].start >= from)
+        at--;
+    return functions->found = at;
 }
 
 /* Whether there is no more than what aligns the next function. */
-static bool is_padding(uint32_t from, uint32_t to) {
-    return ((from + ALIGN - 1) & ~(ALIGN - 1)) >= to;
+static bool is_padding(struct functions *functions, uint32_t from, uint32_t to) {
+    if (((from + ALIGN - 1) & ~(ALIGN - 1)) < to)
+        return false;
+    uint32_t next = find(functions, from);
+    return next == functions->count || functions->items[next].start >= to;
 }
 
 /* Where a function ends: at the next one at the latest. The byte before a trampoline is left out,
@@ -185,22 +186,14 @@ static uint32_t end_of(struct functions *functions, const struct function *item,
 }
 
 bool functions_begin_with_trampoline(void *context, uint32_t from, uint32_t to) {
-    const struct functions *functions = context;
-    uint32_t next = find(functions, from);
-    bool may_begin =
-        !is_padding(from, to) || (next < functions->count && functions->items[next].start == from);
-    return from < to && may_begin && functions_is_trampoline(functions, from);
+    struct functions *functions = context;
+    return from < to && !is_padding(functions, from, to) &&
+           functions_is_trampoline(functions, from);
 }
 
 static void fill_range(struct functions *functions, uint32_t from, uint32_t to,
                        struct unwind_rows *rows) {
-    uint32_t first = find(functions, from);
-    if (is_padding(from, to) &&
-        (first == functions->count || functions->items[first].start >= to)) {
-        add_from_to(rows, from, to, &padding);
-        return;
-    }
-    for (uint32_t i = first; i < functions->count; i++) {
+    for (uint32_t i = find(functions, from); i < functions->count; i++) {
         const struct function *item = &functions->items[i];
         if (item->start >= to)
             break;
@@ -235,6 +228,10 @@ void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_row
     struct functions *functions = context;
     const struct elf_file *file = functions->file;
     uint32_t count = file->section_count > 0 ? file->section_count : file->segment_count;
+    if (from < to && is_padding(functions, from, to)) {
+        add_from_to(rows, from, to, &padding);
+        return;
+    }
     for (uint32_t i = 0; i < count && from < to; i++) {
         uint64_t start, end;
         if (!code_range(functions, i, &start, &end) || start >= to || end <= from || end < start)

@@ -27,6 +27,7 @@ struct functions {
         uint32_t go;         /* its number in Go's table + 1, or 0 */
     } * items;               /* by start */
     uint32_t count, capacity;
+    uint32_t found; /* by the last search */
 };
 
 /* Which functions are known already: a bit for each FUNCTIONS_CELL bytes, set where one begins. */

@@ -196,6 +196,24 @@ UNWIND_INLINE bool unwind_restore(const struct unwind_access *access, void *walk
     return true;
 }
 
+/* The return address is in a register, which only an interrupted frame's are sure to be known. */
+UNWIND_INLINE enum unwind_step unwind_step_return(const struct unwind_access *access, void *walk,
+                                                  struct unwind_registers *registers,
+                                                  const struct unwind_rule *rule,
+                                                  uint32_t *wanted) {
+    uint64_t sp = registers->value[UNWIND_REG_RSP];
+    uint64_t cfa = sp + (uint64_t)(int64_t)rule->cfa_offset;
+    *wanted = rule->cfa_register;
+    if (!unwind_is_known(registers, rule->cfa_register))
+        return UNWIND_STEP_NEEDS;
+    registers->value[UNWIND_REG_RIP] = registers->value[rule->cfa_register];
+    if (!access->may_follow(walk, sp, cfa, UNWIND_BY_RULE) ||
+        !unwind_restore(access, walk, registers, rule, cfa))
+        return UNWIND_STEP_BAD_STACK;
+    registers->value[UNWIND_REG_RSP] = cfa;
+    return UNWIND_STEP_CALLER;
+}
+
 UNWIND_INLINE enum unwind_step unwind_step_rule(const struct unwind_access *access, void *walk,
                                                 struct unwind_registers *registers,
                                                 const struct unwind_rule *rule, uint32_t *wanted) {
@@ -258,6 +276,8 @@ UNWIND_INLINE enum unwind_step unwind_step(const struct unwind_access *access, v
         return UNWIND_STEP_ROOT;
     if (rule->cfa == UNWIND_CFA_SIGNAL)
         return unwind_step_signal(access, walk, registers, rule);
+    if (rule->cfa == UNWIND_CFA_RETURN)
+        return unwind_step_return(access, walk, registers, rule, wanted);
     return unwind_step_rule(access, walk, registers, rule, wanted);
 }
 

@@ -26,9 +26,9 @@
 #include <stdint.h>
 
 #define UNWIND_MAGIC     0x31626154646e6f53ull /* "SondTab1" */
-#define UNWIND_VERSION   6u
+#define UNWIND_VERSION   7u
 #define UNWIND_PAGE      256u
-#define UNWIND_MAX_TEXT  (1u << 30) /* bytes of address space one table may span */
+#define UNWIND_MAX_TEXT  (1u << 31) /* bytes of address space one table may span */
 #define UNWIND_MAX_RULES 65535u
 #define UNWIND_SLACK     16u /* readable bytes after the rows: readers load 8 at once */
 #define UNWIND_ID_BYTES  32u
@@ -43,6 +43,7 @@ enum unwind_cfa {
     UNWIND_CFA_DEREF,    /* *(register cfa_register + cfa_offset) + cfa_add: realigned stacks */
     UNWIND_CFA_PLT,      /* rsp + 8 + ((rip & 15) >= cfa_add ? 8 : 0) */
     UNWIND_CFA_SIGNAL,   /* signal frame: all registers from the ucontext at rsp + cfa_offset */
+    UNWIND_CFA_RETURN,   /* rsp + cfa_offset; the return address is in register cfa_register */
     UNWIND_CFA_COUNT
 };
 
@@ -69,8 +70,8 @@ enum unwind_saved {
     UNWIND_SAVED_COUNT
 };
 
-/* The return address is always at CFA - 8 and the caller's rsp is the CFA (except in a signal
- * frame). */
+/* The return address is at CFA - 8 and the caller's rsp is the CFA, except in a signal frame and
+ * for UNWIND_CFA_RETURN. */
 struct unwind_rule {
     uint8_t cfa;          /* enum unwind_cfa */
     uint8_t cfa_register; /* DWARF number of x86-64, 0..15 */

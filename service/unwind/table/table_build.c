@@ -20,6 +20,8 @@ struct build {
     struct sonde_buf contents[2]; /* the data of frames.sections */
 };
 
+/* Segments that are too far from the lowest one have no rows: code models other than the large one
+ * keep all code within 2 GiB. */
 static sonde_err set_ranges(struct build *build) {
     struct frames *frames = &build->frames;
     uint64_t lowest = UINT64_MAX;
@@ -36,11 +38,11 @@ static sonde_err set_ranges(struct build *build) {
             continue;
         uint64_t start = segment->p_vaddr - lowest;
         if (start >= UNWIND_MAX_TEXT || segment->p_memsz > UNWIND_MAX_TEXT - start)
-            return SONDE_TOO_LARGE;
+            continue;
         frames->ranges[frames->range_count].start = (uint32_t)start;
         frames->ranges[frames->range_count++].end = (uint32_t)(start + segment->p_memsz);
     }
-    return SONDE_OK;
+    return lowest != UINT64_MAX && frames->range_count == 0 ? SONDE_TOO_LARGE : SONDE_OK;
 }
 
 static struct sonde_buf *next_contents(struct build *build) {

@@ -4,6 +4,7 @@ options and the end on SIGTERM."""
 
 import os
 import signal
+import socket
 import subprocess
 
 import grpc
@@ -129,6 +130,26 @@ def test_wrong_options_are_refused():
     folder = check.short_folder()
     refused, text = _refusal("--store", f"sqlite:{folder}/store", "--grpc", "0.0.0.0:0")
     check.contains(text, "other machines can reach 0.0.0.0:0")
+
+
+def test_a_server_that_is_not_up_yet_is_waited_for_and_named():
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # does not listen
+        port = closed.getsockname()[1]
+        with History(store=f"clickhouse:http://name:secret@127.0.0.1:{port}/sonde") as history:
+            info = history.service.GetHistoryInfo(timeout=30)
+            check.equal(info.engine, "clickhouse")
+            check.contains(info.trouble, f"127.0.0.1:{port}")
+            try:
+                total(history.service)
+                raise AssertionError("there is no store")
+            except grpc.RpcError as error:
+                check.equal(error.code(), grpc.StatusCode.UNAVAILABLE)
+                check.contains(error.details(), f"ClickHouse at 127.0.0.1:{port}")
+        with open(f"{history.folder}/log", encoding="utf-8") as log:
+            text = log.read()
+        check.contains(text, "the history cannot be opened, trying again: ")
+        assert "secret" not in text + info.trouble
 
 
 def test_a_store_belongs_to_one_process():

@@ -227,25 +227,36 @@ TEST(pprof_read_refuses_duplicate_ids) {
     refused(&out, SONDE_CORRUPT);
 }
 
-TEST(pprof_read_refuses_too_many_types_labels_and_locations) {
+TEST(pprof_read_refuses_too_many_types) {
     struct sonde_buf out = least();
     for (int i = 0; i < SONDE_PROFILE_MAX_TYPES; i++)
         put_bytes(&out, 1, "\x08\x01", 2);
-    refused(&out, SONDE_TOO_LARGE);
-    out = least();
-    struct sonde_buf sample = {0};
+    refused(&out, SONDE_INVALID_ARGUMENT);
+}
+
+TEST(pprof_read_shortens_samples_with_too_many_labels_or_locations) {
+    struct sonde_buf out = least(), sample = {0};
+    struct sonde_profile *profile;
+    put_number(&sample, 2, 5);
     for (int i = 0; i <= SONDE_PROFILE_MAX_LABELS; i++)
         put_bytes(&sample, 3, "\x08\x01", 2);
+    for (int i = 0; i < SONDE_PROFILE_MAX_DEPTH + 7; i++) {
+        char location[] = {8, 0, 0, 24, 0};
+        location[1] = (char)(0x80 | (i + 1) % 128);
+        location[2] = (char)((i + 1) / 128);
+        location[4] = 1;
+        put_bytes(&out, 4, location, sizeof location);
+        put_number(&sample, 1, (uint64_t)i + 1);
+    }
     put_bytes(&out, 2, sample.data, sample.len);
     sonde_buf_finish(&sample);
-    refused(&out, SONDE_TOO_LARGE);
-    out = least();
-    put_bytes(&out, 4, "\x08\x01", 2);
-    for (int i = 0; i <= SONDE_PROFILE_MAX_DEPTH; i++)
-        put_number(&sample, 1, 1);
-    put_bytes(&out, 2, sample.data, sample.len);
-    sonde_buf_finish(&sample);
-    refused(&out, SONDE_TOO_LARGE);
+    CHECK_INT(read_bytes(out.data, out.len, &profile), ==, SONDE_OK);
+    struct sonde_sample kept = sonde_profile_sample(profile, 0);
+    CHECK_INT(kept.location_count, ==, SONDE_PROFILE_MAX_DEPTH);
+    CHECK_INT(kept.label_count, ==, SONDE_PROFILE_MAX_LABELS);
+    CHECK_INT(sonde_profile_comment_count(profile), ==, 2);
+    sonde_profile_destroy(profile);
+    sonde_buf_finish(&out);
 }
 
 TEST(pprof_read_stops_at_its_limit) {

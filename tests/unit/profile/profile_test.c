@@ -41,10 +41,12 @@ TEST(a_new_profile_has_its_types_and_the_empty_string) {
     sonde_profile_destroy(NULL);
 }
 
-TEST(profile_needs_one_to_four_types) {
-    struct sonde_value_type many[5] = {{"a", "b"}, {"a", "b"}, {"a", "b"}, {"a", "b"}, {"a", "b"}};
+TEST(profile_needs_a_type_and_has_a_limit) {
+    struct sonde_value_type many[SONDE_PROFILE_MAX_TYPES + 1] = {{"a", "b"}};
+    for (size_t i = 1; i <= SONDE_PROFILE_MAX_TYPES; i++)
+        many[i] = many[0];
     CHECK(sonde_profile_create(many, 0, 0) == NULL);
-    CHECK(sonde_profile_create(many, 5, 0) == NULL);
+    CHECK(sonde_profile_create(many, SONDE_PROFILE_MAX_TYPES + 1, 0) == NULL);
 }
 
 TEST(profile_equal_strings_have_one_id) {

@@ -33,7 +33,6 @@ static void start_with(uint32_t window_ms, bool stores, bool sends) {
     store = fake_store_create();
     struct recording_options options = {.engine = scene.engine,
                                         .store = stores ? store : NULL,
-                                        .dir = stores ? scene.place.data : NULL,
                                         .window_ms = window_ms,
                                         .log = log_line,
                                         .on_record = sends ? receive : NULL};
@@ -196,17 +195,5 @@ TEST(a_batch_that_is_refused_is_counted_and_the_next_is_whole) {
     struct store_info info = {0};
     CHECK_INT(store->ops->info(store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_INT(info.stacks, >=, 1); /* sent again, though the first batch had them */
-    end();
-}
-
-TEST(a_recording_that_cannot_keep_its_identity_does_not_start) {
-    scene_init(&scene);
-    store = fake_store_create();
-    struct recording_options options = {
-        .engine = scene.engine, .store = store, .dir = "/nonexistent"};
-    struct sonde_diag diag = {0};
-    CHECK_INT(recording_start(&options, &recording, &diag), ==, SONDE_IO);
-    CHECK(strstr(diag.text, "/nonexistent/source") != NULL);
-    recording_finish(recording);
     end();
 }

@@ -155,10 +155,16 @@ TEST(a_frame_pointer_is_used_whatever_the_depth_is) {
     CHECK_STR(ROWS("\x48\x89\xe5\x48\x29\xc4\xc9\xc3"), "");
 }
 
+/* As V8's builtins, which remove their arguments: pop rdx; lea rsp, [rsp + 8 * rcx]; push rdx;
+ * ret. */
+TEST(behind_a_popped_return_address_nothing_is_known) {
+    CHECK_STR(ROWS("\x5a\x48\x8d\x24\xcc\x52\xc3"), "0:8 1:gap ");
+}
+
 TEST(what_is_not_certain_has_no_rows) {
     CHECK_STR(ROWS("\x48\x29\xc4\xc3"), "");                 /* sub rsp, rax; ret */
     CHECK_STR(ROWS("\x48\x8b\x67\x30\xff\x67\x38"), "");     /* longjmp */
-    CHECK_STR(ROWS("\x58\x58\xc3"), "");                     /* pops more than there is */
+    CHECK_STR(ROWS("\x48\x83\xc4\x08\xc3"), "");             /* releases more than there is */
     CHECK_STR(ROWS("\x74\x01\x53\x5b\x74\xfc\xc3\x06"), ""); /* two depths at one place */
     CHECK_STR(ROWS("\x06\xc3"), "");                         /* not an instruction */
 }

@@ -91,7 +91,7 @@ static bool rule_equals(const struct unwind_rule *rule, Dwarf_Frame *frame) {
         return rule->cfa == UNWIND_CFA_PLT || rule->cfa == UNWIND_CFA_SIGNAL ||
                rule->cfa == UNWIND_CFA_NONE ||
                (rule->cfa == UNWIND_CFA_DEREF && saved_equals(rule, frame));
-    if (rule->cfa == UNWIND_CFA_NONE)
+    if (rule->cfa == UNWIND_CFA_NONE || rule->cfa == UNWIND_CFA_RETURN)
         return saved_by_libdw(frame, 16, &ignored) != -8;
     return rule->cfa_register == number && rule->cfa_offset == offset && saved_equals(rule, frame);
 }

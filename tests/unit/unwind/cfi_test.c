@@ -204,13 +204,26 @@ TEST(signal_trampoline_is_recognised_by_its_expressions) {
 TEST(rules_too_complex_for_a_row_are_counted) {
     put_usual_cie();
     FDE(0, 0x40, ADVANCE(4), 0x0f, 1, 0x9c, /* DW_OP_call_frame_cfa: no rule can hold it */
-        ADVANCE(4), DEF_CFA(7, 8), ADVANCE(4), 0x09, 16, 0 /* return address in rax */);
+        ADVANCE(4), DEF_CFA(7, 8), ADVANCE(4), 0x14, 16, 0 /* return address: CFA */);
     CHECK_INT(compile(), ==, SONDE_OK);
     CHECK_INT(at(0)->cfa, ==, UNWIND_CFA_RSP);
     CHECK_INT(at(4)->cfa, ==, UNWIND_CFA_NONE);
     CHECK_INT(at(8)->cfa, ==, UNWIND_CFA_RSP);
     CHECK_INT(at(12)->cfa, ==, UNWIND_CFA_NONE);
     CHECK_INT(complex_rows, ==, 2);
+}
+
+/* As in vfork. */
+TEST(a_return_address_may_be_in_a_register) {
+    put_usual_cie();
+    FDE(0, 0x40, ADVANCE(1), CFA_OFFSET(0), 0x09, 16, 5, ADVANCE(8), CFA_OFFSET(8));
+    CHECK_INT(compile(), ==, SONDE_OK);
+    CHECK_INT(at(0)->cfa, ==, UNWIND_CFA_RSP);
+    CHECK_INT(at(1)->cfa, ==, UNWIND_CFA_RETURN);
+    CHECK_INT(at(1)->cfa_register, ==, 5);
+    CHECK_INT(at(1)->cfa_offset, ==, 0);
+    CHECK_INT(at(9)->cfa, ==, UNWIND_CFA_RETURN);
+    CHECK_INT(at(9)->cfa_offset, ==, 8);
 }
 
 TEST(a_register_saved_too_far_away_is_lost_but_its_frame_has_a_rule) {

@@ -129,6 +129,22 @@ TEST(a_trampoline_without_a_symbol_is_not_part_of_the_function_before) {
     sonde_buf_finish(&table);
 }
 
+/* Local labels are not functions, and the function before has no size: what it does not reach is
+ * other code. */
+TEST(code_behind_a_function_of_unknown_size_has_no_frame_pointer_unless_it_sets_one_up) {
+    struct sonde_buf table = {0};
+    write_source("asm.c", "__asm__(\".text\\n.globl before\\nbefore: jmp other\\n\"\n"
+                          "\"label: push %rbx\\nother: pop %rax\\npush %rax\\nret\\n\"\n"
+                          "\"last: push %rbx\\nmov %rdi, %rax\\npop %rbx\\nret\\n\");\n"
+                          "int main(void) { return 0; }\n");
+    run("gcc -O2 asm.c -o labels");
+    build("labels", &table);
+    CHECK_INT(rule_at(&table, address_of("labels", "last") + 1)->cfa, ==, UNWIND_CFA_NONE);
+    CHECK_INT(rule_at(&table, address_of("labels", "last") + 1)->cfa_add, ==,
+              UNWIND_NONE_NO_POINTER);
+    sonde_buf_finish(&table);
+}
+
 /* Without symbols nobody knows where functions begin. */
 TEST(nameless_code_without_frame_pointers_says_so) {
     struct sonde_buf table = {0};
@@ -188,6 +204,29 @@ TEST(go_functions_that_change_the_stack_end_it_with_a_note) {
     }
     check_cfa(&table, address_of("with", "runtime.sigreturn(__sigaction)?"), UNWIND_CFA_SIGNAL, 0);
     sonde_buf_finish(&table);
+}
+
+TEST(code_up_to_2_gib_apart_is_in_one_table_and_what_is_further_costs_only_its_own_rows) {
+    static const struct {
+        const char *place;
+        uint8_t cfa;
+    } places[] = {{"0x60000000", UNWIND_CFA_RSP}, {"0x200000000", UNWIND_CFA_NONE}};
+    write_source("far.c", "__attribute__((section(\".far\"))) int far(int x) { return x + 1; }\n"
+                          "int near(int x) { return x + 2; }\n"
+                          "void _start(void) { for (;;) __asm__ volatile(\"\"); }\n");
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        struct sonde_buf table = {0};
+        char command[200];
+        snprintf(command, sizeof command,
+                 "clang -w -O2 -nostdlib -static -Wl,--no-eh-frame-hdr,--section-start=.far=%s "
+                 "-mcmodel=large far.c -o far",
+                 places[i].place);
+        run(command);
+        build("far", &table);
+        check_cfa(&table, address_of("far", "near"), UNWIND_CFA_RSP, 8);
+        CHECK_INT(rule_at(&table, address_of("far", "far"))->cfa, ==, places[i].cfa);
+        sonde_buf_finish(&table);
+    }
 }
 
 TEST(the_entry_of_a_program_is_the_root_though_it_has_unwind_information) {

@@ -22,8 +22,8 @@
  * at + 0x300 a function that finds its frame from rbx, at + 0x400 a gap, at + 0x500 a frame of two
  * words, at + 0x600 a complex rule, at + 0x700 a signal trampoline, at + 0x740 a function that
  * saves rbx and loses rbp, at + 0x780 a frame of 64 MiB and more, at + 0x7c0 code that keeps no
- * frame pointers, at + 0x7e0 padding, at + 0x7f0 a function. JIT code has no table; the table of
- * LATER is not there yet. */
+ * frame pointers, at + 0x7d8 one whose return address is in rdi, at + 0x7e0 padding, at + 0x7f0 a
+ * function. JIT code has no table; the table of LATER is not there yet. */
 static struct sonde_buf table;
 static uint64_t words[WORDS];
 static struct unwind_walker *walker;
@@ -66,6 +66,9 @@ static void add_rules(struct unwind_rows *rows) {
     struct unwind_rule without = rule(UNWIND_CFA_NONE, 0, UNWIND_SAME);
     without.cfa_add = UNWIND_NONE_NO_POINTER;
     add(rows, 0x7c0, without);
+    struct unwind_rule returns = rule(UNWIND_CFA_RETURN, 8, UNWIND_SAME);
+    returns.cfa_register = 5;
+    add(rows, 0x7d8, returns);
     without.cfa_add = UNWIND_NONE_PADDING;
     add(rows, 0x7e0, without);
     add(rows, 0x7f0, rule(UNWIND_CFA_RSP, 8, UNWIND_SAME));
@@ -176,6 +179,20 @@ TEST(a_register_that_the_loop_forgot_is_found_by_another_walk) {
     CHECK_INT(walk.end, ==, UNWIND_COPY_ROOT);
     CHECK_INT(walk.count, ==, 3);
     CHECK_INT(pcs[2], ==, CODE + 0x210);
+}
+
+TEST(a_return_address_in_a_register_is_known_of_the_first_frame) {
+    begin();
+    struct unwind_registers registers = registers_at(CODE + 0x7d8, 10, 0);
+    registers.value[5] = CODE + 0x510;
+    words[12] = CODE + 0x210;
+    struct unwind_copy_walk walk = walk_bytes(registers, 8 * (WORDS - 10));
+    CHECK_INT(walk.end, ==, UNWIND_COPY_ROOT);
+    CHECK_INT(walk.count, ==, 3);
+    CHECK_INT(pcs[1], ==, CODE + 0x510);
+    CHECK_INT(pcs[2], ==, CODE + 0x210);
+    words[10] = CODE + 0x7d9; /* of a caller it is not */
+    CHECK_INT(walk_from(CODE + 0x10, 10, 0).end, ==, UNWIND_COPY_RULE);
 }
 
 TEST(a_lost_register_that_is_needed_ends_the_walk) {

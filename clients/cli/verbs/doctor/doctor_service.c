@@ -165,6 +165,13 @@ static void check_info(struct doctor *doctor, const struct service *service,
         check_export(doctor, info->exports[i]);
 }
 
+/* It has no targets. */
+static void check_history_service(struct doctor *doctor, struct service *service) {
+    doctor_report(doctor, FINDING_OK, "service", NULL,
+                  "a service at %.200s answers that keeps history only", service->address);
+    doctor_check_history(doctor, service);
+}
+
 void doctor_check_service(struct doctor *doctor) {
     struct service service;
     struct sonde_diag diag = {0};
@@ -177,6 +184,8 @@ void doctor_check_service(struct doctor *doctor) {
     if (err == SONDE_UNAUTHENTICATED || err == SONDE_PERMISSION_DENIED)
         doctor_report(doctor, FINDING_FIX, "service", "export SONDE_TOKEN=...", "%.380s",
                       sonde_diag_text(&diag, err));
+    else if (err == SONDE_UNIMPLEMENTED)
+        check_history_service(doctor, &service);
     else if (err)
         doctor_report(doctor, FINDING_FIX, "service", "sonde run -- COMMAND", "%.380s",
                       sonde_diag_text(&diag, err));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/clickhouse/wire/sql.h"
 
+#include "api/profile/event.h"
+
 #include <string.h>
 
 static void quoted(struct sonde_buf *sql, struct sonde_slice text, char quote) {
@@ -81,6 +83,20 @@ static const struct {
     {"thread", {"thread_name", THREAD_OF("threads"), THREAD_OF("names"), "thread"}},
 };
 
+/* transform(event, ['on-cpu', ...], ['process_cpu:...', ...], '') */
+static void type_of_event(struct sonde_buf *sql) {
+    for (int side = 0; side < 2; side++) {
+        sonde_buf_puts(sql, side == 0 ? "transform(event, [" : "], [");
+        for (size_t i = 0, count = 0; i < SONDE_EVENTS; i++) {
+            if (!sonde_events[i].is_recorded)
+                continue;
+            sonde_buf_puts(sql, count++ ? ", " : "");
+            literal(sql, side == 0 ? sonde_events[i].name : sonde_events[i].pyroscope_id);
+        }
+    }
+    sonde_buf_puts(sql, "], '')");
+}
+
 void sql_label(struct sonde_buf *sql, const char *name, enum sql_level level) {
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
         if (strcmp(columns[i].name, name) == 0 && columns[i].columns[level]) {
@@ -89,6 +105,10 @@ void sql_label(struct sonde_buf *sql, const char *name, enum sql_level level) {
         }
     if (level == SQL_TOTAL) {
         sonde_buf_puts(sql, "''");
+        return;
+    }
+    if (strcmp(name, SONDE_TYPE_LABEL) == 0) {
+        type_of_event(sql);
         return;
     }
     sonde_buf_puts(sql, level == SQL_LAST ? "v[indexOf(k, " : "label_values[indexOf(label_names, ");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define APPLICATION_ID 0x536f6e64 /* "Sond" */
 #define FILE_VERSION   1
@@ -109,9 +110,10 @@ static void check_version(struct db *db) {
                  "%s is another program's file; use another directory for the history", db->path);
     else
         snprintf(text, sizeof text,
-                 "%s is in format %lld, this Sonde reads format %d; update Sonde, or use another "
-                 "directory",
-                 db->path, (long long)version, FILE_VERSION);
+                 "%s is in format %lld, this Sonde reads format %d; %s or use another directory",
+                 db->path, (long long)version, FILE_VERSION,
+                 version < FILE_VERSION ? "the file is older than this Sonde: move it away,"
+                                        : "update Sonde,");
     if (application != APPLICATION_ID || version != FILE_VERSION)
         db_fail(db, SONDE_NOT_AVAILABLE, text);
 }
@@ -124,25 +126,55 @@ static const char settings[] = "PRAGMA page_size = 8192; PRAGMA auto_vacuum = IN
                                "PRAGMA wal_autocheckpoint = 2000;"
                                "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -16384";
 
-sonde_err db_open(struct db *db, const char *path, bool is_writer, struct sonde_diag *diag) {
+/* Read something before the settings change a file that is not ours. */
+static void begin_writing(struct db *db) {
+    pragma(db, "PRAGMA application_id");
+    int64_t schema = pragma(db, "PRAGMA schema_version");
+    if (schema != 0)
+        check_version(db);
+    execute(db, settings);
+    if (schema == 0)
+        check_version(db);
+}
+
+static bool has_log(const char *path) {
+    char log[sizeof((struct db *)0)->path + 8];
+    snprintf(log, sizeof log, "%s-wal", path);
+    return access(log, F_OK) == 0;
+}
+
+/* SQLite reads a file in WAL mode on a read-only disk if it has its log, or never changes. */
+static void name_read_only(const char *path, struct sonde_buf *uri) {
+    sonde_buf_puts(uri, "file:");
+    for (const char *at = path; *at; at++)
+        sonde_buf_printf(uri, strchr("%?#", *at) ? "%%%02x" : "%c", *at);
+    sonde_buf_puts(uri, has_log(path) ? "" : "?immutable=1");
+}
+
+sonde_err db_open(struct db *db, const char *path, enum db_use use, struct sonde_diag *diag) {
+    static const int flags[] = {
+        [DB_WRITE] = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+        [DB_READ] = SQLITE_OPEN_READWRITE,
+        [DB_READ_ONLY_DISK] = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI,
+    };
+    struct sonde_buf uri = {0};
     snprintf(db->path, sizeof db->path, "%s", path);
-    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-    check(db,
-          sqlite3_open_v2(path, &db->handle, flags | (is_writer ? SQLITE_OPEN_CREATE : 0), NULL));
+    if (use == DB_READ_ONLY_DISK)
+        name_read_only(path, &uri);
+    if (uri.failed)
+        db_out_of_memory(db);
+    else
+        check(db, sqlite3_open_v2(uri.data ? uri.data : path, &db->handle,
+                                  flags[use] | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL));
+    sonde_buf_finish(&uri);
     if (db->handle)
         sqlite3_busy_timeout(db->handle, 2000);
-    if (is_writer) {
-        /* Read something before the settings change a file that is not ours. */
-        pragma(db, "PRAGMA application_id");
-        int64_t schema = pragma(db, "PRAGMA schema_version");
-        if (schema != 0)
-            check_version(db);
-        execute(db, settings);
-        if (schema == 0)
-            check_version(db);
-    } else {
+    if (use == DB_WRITE)
+        begin_writing(db);
+    else
         execute(db, "PRAGMA query_only = 1; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -8192");
-    }
+    if (use == DB_READ_ONLY_DISK)
+        check_version(db);
     return db_result(db, diag);
 }
 

@@ -27,9 +27,15 @@ struct db {
     struct sonde_diag diag;
 };
 
-/* Opens the file; a writer creates it and its tables. SONDE_NOT_AVAILABLE: it is something else, or
- * a newer Sonde's. db is zeroed memory; db_close frees it in any case. */
-SONDE_MUST_USE sonde_err db_open(struct db *db, const char *path, bool is_writer,
+enum db_use {
+    DB_WRITE, /* creates the file and its tables */
+    DB_READ,
+    DB_READ_ONLY_DISK, /* reads without a writer, on a disk that cannot be written */
+};
+
+/* Opens the file. SONDE_NOT_AVAILABLE: it is something else, or another Sonde's. db is zeroed
+ * memory; db_close frees it in any case. */
+SONDE_MUST_USE sonde_err db_open(struct db *db, const char *path, enum db_use use,
                                  struct sonde_diag *diag);
 void db_close(struct db *db);
 

@@ -2,6 +2,7 @@
 #include "service/store/sqlite/read/labelset.h"
 
 #include "api/base/array.h"
+#include "api/profile/event.h"
 #include "service/store/sqlite/format/varint.h"
 
 #include <stdio.h>
@@ -142,6 +143,11 @@ struct labelset *labelsets_get(struct labelsets *sets, uint32_t number) {
     return read_set(sets, number, hash);
 }
 
+static const char *type_of(const char *name) {
+    const struct sonde_event *event = name ? sonde_event_find(name) : NULL;
+    return event ? event->pyroscope_id : "";
+}
+
 const char *labelset_value(const struct labelsets *sets, const struct labelset *set,
                            const char *name) {
     const struct {
@@ -151,6 +157,8 @@ const char *labelset_value(const struct labelsets *sets, const struct labelset *
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
         if (strcmp(name, fixed[i].name) == 0)
             return fixed[i].value ? fixed[i].value : "";
+    if (strcmp(name, SONDE_TYPE_LABEL) == 0)
+        return type_of(sets->event);
     for (uint32_t i = 0; i < set->label_count; i++)
         if (strcmp(name, set->labels[i].key) == 0)
             return set->labels[i].value;

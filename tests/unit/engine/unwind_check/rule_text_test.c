@@ -28,6 +28,7 @@ TEST(rules_read_like_rows) {
     CHECK_STR(text_of(saves), "cfa=*(rbp-8)+16 rbx=rbp-24 r12=?");
     CHECK_STR(text_of(rule(UNWIND_CFA_RBP, 0, 16)), "cfa=rbp+16");
     CHECK_STR(text_of(rule(UNWIND_CFA_REG, 10, 8)), "cfa=r10+8");
+    CHECK_STR(text_of(rule(UNWIND_CFA_RETURN, 5, 8)), "cfa=rsp+8 ra=rdi");
     CHECK_STR(text_of(rule(UNWIND_CFA_END, 0, 0)), "root");
     CHECK_STR(text_of(rule(UNWIND_CFA_SIGNAL, 0, 0)), "signal frame");
     CHECK_STR(text_of(rule(UNWIND_CFA_NONE, 0, 0)), "no row, by frame pointer");

@@ -195,6 +195,8 @@ TEST(selectors_choose_windows_and_threads) {
         {"host REGEXP '-2$'", 42},
         {"{host=~\"host\"}", 0},
         {"{host=~\"host-.\", pod!~\"b\"}", 84},
+        {"{__profile_type__=~\"process_cpu.*\", pod!~\"b\"}", 84},
+        {"__profile_type__ = '' OR __profile_type__ LIKE 'memory:%'", 0},
         {"version < '10' AND version > ''", 42}, /* as numbers */
         {"version >= '007'", 42},
         {"size < '-2'", 126}, /* "" is less as text */

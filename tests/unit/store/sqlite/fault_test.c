@@ -156,11 +156,25 @@ static void write_file(const void *bytes, size_t len, off_t at, int flags) {
     close(file);
 }
 
-TEST(files_of_others_and_of_newer_versions_are_refused) {
+TEST(a_file_that_was_removed_is_not_written_to) {
+    struct store_put_result result;
+    struct sonde_diag diag = {0};
+    scene_open(&scene);
+    CHECK_INT(unlink(scene.path), ==, 0);
+    CHECK_INT(scene_try(&scene, &(struct spec){.begin = HOUR}, &result, &diag), ==,
+              SONDE_UNAVAILABLE);
+    CHECK(strstr(diag.text, "was removed or replaced") != NULL);
+    scene_close(&scene);
+}
+
+TEST(files_of_others_and_of_other_versions_are_refused) {
     scene_open(&scene);
     store_close(scene.store);
     write_file("\0\0\0\2", 4, 60, 0); /* user_version */
-    check_refused(SONDE_NOT_AVAILABLE, "is in format 2, this Sonde reads format 1");
+    check_refused(SONDE_NOT_AVAILABLE,
+                  "is in format 2, this Sonde reads format 1; update Sonde, or use another");
+    write_file("\0\0\0\0", 4, 60, 0);
+    check_refused(SONDE_NOT_AVAILABLE, "the file is older than this Sonde: move it away, or use");
     write_file("abcd", 4, 68, 0); /* application_id */
     check_refused(SONDE_NOT_AVAILABLE, "is another program's file");
     char text[8192];

@@ -120,6 +120,23 @@ static void check_same(const struct store_merge *a, const struct store_merge *b)
     CHECK_INT(a->last_unix_s, ==, b->last_unix_s);
 }
 
+TEST(the_type_of_a_profile_is_a_label) {
+    static const struct {
+        const char *selector;
+        int64_t total;
+    } rows[] = {{"{__profile_type__=~\"process_cpu.*\"}", 1000000},
+                {"__profile_type__ = 'process_cpu:cpu:nanoseconds:cpu:nanoseconds'", 1000000},
+                {"{__profile_type__!~\".*cpu.*\"}", 0},
+                {"__profile_type__ = ''", 0}};
+    scene_open(&scene);
+    scene_put(&scene, &(struct spec){.begin = HOUR, .seq = 1});
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct store_merge found = scene_select(&scene, HOUR, HOUR + 60, rows[i].selector);
+        CHECK_INT(scene_total(&found), ==, rows[i].total);
+    }
+    scene_close(&scene);
+}
+
 TEST(rollups_equal_raw_windows) {
     static const char *const selectors[] = {"",
                                             "env = 'test'",

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// readers.mjs FOLDER FILE...: prints a line of JSON per file: { stacks } as the page reads them, in the format of collapsed files, or
+// { error }.
+import { readFileSync } from 'node:fs';
+
+const [folder, ...files] = process.argv.slice(2);
+const { decode } = await import(`${folder}/pprof.js`);
+
+function stacksOf(profile) {
+    const sums = new Map();
+    for (let s = 0; s < profile.stackCount; s++) {
+        const frames = profile.frame.slice(profile.start[s], profile.start[s + 1]), key = frames.map((fn) => profile.functions[fn].name).join(';');
+        sums.set(key, (sums.get(key) ?? 0) + profile.values[profile.defaultType][s]);
+    }
+    return Object.fromEntries(sums);
+}
+
+for (const file of files) {
+    const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments }), (error) => ({ error: error.message }));
+    console.log(JSON.stringify(answer));
+}
