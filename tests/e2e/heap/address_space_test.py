@@ -46,7 +46,7 @@ def check_refusals(limit, name, heap_too):
         refused(name, "record", "--source", "guest", "-d", "1", "-o", os.path.join(stack.WORK, "cpu.pb.gz"))
         check.contains(stack.sonde("targets", "--json")[0], f"{name} leaves ")
         doctor = subprocess.run([stack.SONDE, "doctor"], env=stack.environment(), capture_output=True, text=True, timeout=60, check=False)
-        check.contains(doctor.stdout, f"not sampled yet: {name} leaves ")
+        check.contains(doctor.stdout, f"not sampled from inside yet: {name} leaves ")
         if heap_too:
             refused(name, "heap", "on")
             refused(name, "heap", "allocs", "-d", "1", "-o", os.path.join(stack.WORK, "allocs.pb.gz"))
