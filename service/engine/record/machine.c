@@ -5,6 +5,7 @@
 #include "api/profile/select/processes.h"
 #include "service/engine/core/start_time.h"
 #include "service/engine/host/process_info.h"
+#include "service/engine/report/report.h"
 #include "service/host/processes/cgroup.h"
 
 #include <stdatomic.h>
@@ -237,30 +238,28 @@ static void deliver(const struct split *split, const struct entry *entry, bool i
 
 /* Says that there were no samples from the end of the last record until then. */
 static sonde_err deliver_idle(const struct split *split, struct known *known, int64_t until_unix_ns,
-                              const struct sonde_profile *like, const struct receiver *receiver) {
+                              const struct receiver *receiver) {
     while (known->until_unix_ns < until_unix_ns) {
-        const struct sonde_profile_part nothing = {.type_count = 2, .types = {0, 1}};
         int64_t end = known->until_unix_ns + MACHINE_IDLE_S * NS_PER_S;
         struct record record = {.event = split->window->event,
                                 .target = &known->target,
                                 .cgroup = known->cgroup,
+                                .profile = report_empty(split->window->event),
                                 .begin_unix_ns = known->until_unix_ns,
                                 .end_unix_ns = end < until_unix_ns ? end : until_unix_ns,
                                 .period_ns = split->window->period_ns,
                                 .clock = split->window->clock,
                                 .weight = 1,
                                 .is_outside = true};
-        sonde_err err = sonde_profile_copy_part(like, &nothing, &record.profile);
-        if (err)
-            return err;
+        if (!record.profile)
+            return SONDE_OUT_OF_MEMORY;
         known->until_unix_ns = record.end_unix_ns;
         receiver->on_record(receiver->context, &record);
     }
     return SONDE_OK;
 }
 
-static sonde_err deliver_all(const struct split *split, const struct sonde_profile *like,
-                             const struct receiver *receiver) {
+static sonde_err deliver_all(const struct split *split, const struct receiver *receiver) {
     size_t largest = 0;
     sonde_err err = SONDE_OK;
     for (size_t i = 1; i < split->count; i++)
@@ -270,7 +269,7 @@ static sonde_err deliver_all(const struct split *split, const struct sonde_profi
     for (size_t i = 0; i < split->count; i++) {
         struct entry *entry = &split->entries[i];
         sonde_err failed =
-            deliver_idle(split, entry->known, split->window->start_unix_ns, like, receiver);
+            deliver_idle(split, entry->known, split->window->start_unix_ns, receiver);
         err = err ? err : failed;
         deliver(split, entry, i == largest, receiver);
     }
@@ -300,8 +299,7 @@ static bool is_over(const struct split *split, const struct known *known, bool i
 }
 
 /* Forgets those that are over, and says of those that wait that they do. */
-static sonde_err sweep(struct split *split, const struct sonde_profile *like,
-                       const struct receiver *receiver) {
+static sonde_err sweep(struct split *split, const struct receiver *receiver) {
     struct machine *machine = split->machine;
     int64_t end = split->window->end_unix_ns;
     sonde_err err = SONDE_OK;
@@ -316,7 +314,7 @@ static sonde_err sweep(struct split *split, const struct sonde_profile *like,
         }
         machine->known[kept++] = known;
         if (is_due && !err)
-            err = deliver_idle(split, known, end, like, receiver);
+            err = deliver_idle(split, known, end, receiver);
     }
     machine->known_count = kept;
     atomic_store(&machine->count, (uint32_t)(kept - machine->shared_count));
@@ -331,9 +329,9 @@ sonde_err machine_split(struct machine *machine, const struct sonde_profile *pro
     struct split split = {.machine = machine, .window = window, .skip = skip};
     skip_gap(machine, window->start_unix_ns);
     sonde_err err = sonde_profile_split_processes(profile, on_part, &split);
-    sonde_err failed = deliver_all(&split, profile, &receiver);
+    sonde_err failed = deliver_all(&split, &receiver);
     err = err ? err : failed;
-    failed = sweep(&split, profile, &receiver);
+    failed = sweep(&split, &receiver);
     machine->until_unix_ns = window->end_unix_ns;
     free(split.entries);
     return err ? err : failed;

@@ -84,6 +84,6 @@ void record_machine_finish(struct recorder *recorder) {
 }
 
 void record_machine_leave(struct recorder *recorder, pid_t pid) {
-    if (recorder->machine)
+    if (recorder->machine && recorder->machine->slots[CPU].capture) /* a window takes it */
         (void)add_pid(&recorder->gone, pid);
 }
