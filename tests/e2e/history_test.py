@@ -115,7 +115,8 @@ def check_questions(everything):
     out, _ = stack.sonde("history", "--function", "compress_*", "--from", "-1h", "--json", "--service", GRPC)
     (use,) = [one for one in json.loads(out)["services"] if one["service"] == NAME]  # other demos may run
     check.equal(use["service"], NAME, "the service")
-    check.equal(int(use["serviceTotal"]), everything, "the time of the service")
+    # A window from outside, of the time before the guest was connected, may arrive between two questions.
+    assert everything <= int(use["serviceTotal"]) <= total(), (everything, use, total())
     check.near(int(use["total"]) / everything, SHARES["compress_block"], 0.1, "the function's share")
     check.equal(use["self"], use["total"], "a function that calls nothing")
     check.contains(stack.sonde("history", "--function", "compress_*", "--service", GRPC)[0], NAME)
