@@ -2,6 +2,7 @@
  *
  * sonde-collect, the fleet controller: reads the settings, starts its parts and waits for a
  * signal. */
+#include "api/base/clock.h"
 #include "api/bytes.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/file_watch.h"
@@ -405,16 +406,15 @@ static void run(struct program *program, const sigset_t *awaited) {
     fflush(stdout);
     service_manager_ready();
     while (!must_end(awaited, &tick, has_terminal)) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t now_s = clock_ms(CLOCK_MONOTONIC) / 1000;
         controller_tick(program->controller);
         watch_budget(program);
-        if (line_due_s && now.tv_sec >= line_due_s) {
+        if (line_due_s && now_s >= line_due_s) {
             controller_line(program->controller, line, sizeof line);
             log_on_stderr(line);
         }
-        if (now.tv_sec >= line_due_s)
-            line_due_s = now.tv_sec + LINE_S;
+        if (now_s >= line_due_s)
+            line_due_s = now_s + LINE_S;
     }
     service_manager_stopping();
     exit_watchdog_start("sonde-collect", "the calls", 30);

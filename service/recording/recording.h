@@ -23,6 +23,7 @@
 #define RECORDING_HZ           19
 #define RECORDING_MAX_OVERHEAD 0.005 /* of a target's CPU time */
 #define RECORDING_BATCH_BYTES  (8u << 20)
+#define RECORDING_STEP_S       2   /* the date is set by more: reported */
 #define RECORDING_GATHER_MS    300 /* windows of many targets end together: one batch */
 #define RECORDING_RETRY_S      1   /* the first pause after a failure; it doubles */
 #define RECORDING_MAX_RETRY_S  30

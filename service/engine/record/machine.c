@@ -278,9 +278,9 @@ static sonde_err deliver_all(const struct split *split, const struct receiver *r
 
 /* ---- What is known ---- */
 
-/* Nobody looked between the windows. */
+/* Nobody looked between the windows, or the date was set between them. */
 static void skip_gap(struct machine *machine, int64_t begin_unix_ns) {
-    bool is_gap = begin_unix_ns - machine->until_unix_ns > NS_PER_S;
+    bool is_gap = llabs(begin_unix_ns - machine->until_unix_ns) > NS_PER_S;
     for (size_t i = 0; i < machine->known_count && is_gap; i++)
         machine->known[i]->until_unix_ns = begin_unix_ns;
 }
