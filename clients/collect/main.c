@@ -40,7 +40,7 @@ struct settings {
     const char *history_token_file, *history_ca, *history_cert, *history_key, *history_name;
     uint64_t spool_mib, lease_s, frequency_hz, window_s, off_cpu_ms, bytes_per_s, breaker;
     double max_overhead;
-    bool heap, no_totals;
+    bool heap, no_totals, guests_only;
 };
 
 #define OPTION(name, argument, kind, field, low, high, help)                                       \
@@ -86,6 +86,7 @@ static const struct sonde_option table[] = {
     OPTION("off-cpu-ms", "N", NUMBER, off_cpu_ms, 0, 1000,
            "also record blocked threads, sampled every N ms (default 0: off)"),
     OPTION("heap", NULL, FLAG, heap, 0, 0, "also record heaps that are being sampled"),
+    OPTION("guests", NULL, FLAG, guests_only, 0, 0, "record only processes that have the guest"),
     OPTION("no-totals", NULL, FLAG, no_totals, 0, 0, "do not record the CPU time of all processes"),
     OPTION("max-overhead", "PERCENT", DECIMAL, max_overhead, 0.01, 20,
            "maximum share of a process's CPU time, in percent (default 0.5)"),
@@ -222,6 +223,7 @@ static void fill_settings(struct program *program) {
     to->window_s = (uint32_t)from->window_s;
     to->off_cpu_ms = (uint32_t)from->off_cpu_ms;
     to->heap = from->heap;
+    to->guests_only = from->guests_only;
     to->host_totals = !from->no_totals;
     to->max_overhead = from->max_overhead / 100;
     to->max_bytes_per_s = from->bytes_per_s;

@@ -182,7 +182,8 @@ static void scan(struct recording *recording, int64_t *last_ns) {
 static void report_step(struct recording *recording, int64_t *ahead_ns) {
     char line[160];
     int64_t ahead = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
-    int64_t step_s = (ahead - *ahead_ns) / NS_PER_S;
+    int64_t step_ns = ahead - *ahead_ns, half = step_ns > 0 ? NS_PER_S / 2 : -NS_PER_S / 2;
+    long long step_s = (step_ns + half) / NS_PER_S;
     *ahead_ns = ahead;
     if (llabs(step_s) < RECORDING_STEP_S)
         return;
@@ -223,7 +224,7 @@ static void on_record(void *context, const struct record *record) {
     struct recording *recording = context;
     if (recording->options.functions && record->event == SONDE_ON_CPU && !record->is_outside)
         function_times_add(recording->options.functions, record->target->name, record->profile);
-    if (recording->options.on_record && !record->is_outside)
+    if (recording->options.on_record)
         recording->options.on_record(recording->options.context, record);
     if (recording->queue)
         queue_add_record(recording->queue, record);

@@ -229,7 +229,7 @@ static struct record_choice choose(struct recorder *recorder, const struct engin
 /* With the lock held. A capture that runs otherwise than it should ends with what it has; on_end
  * lets the next one begin. */
 static void apply_choice(struct recorded *recorded) {
-    recorded->choice = choose(recorded->recorder, &recorded->target);
+    recorded->choice = choose(recorded->recorder, recorded->machine ? NULL : &recorded->target);
     for (int i = 0; i < CAPTURES; i++) {
         struct capture_slot *slot = &recorded->slots[i];
         if (is_same(slot->choice, recorded->choice))
@@ -320,6 +320,10 @@ static void report_counts(struct recorder *recorder) {
         recorded_count += recorded->choice.frequency_hz > 0;
         left_out += recorded->choice.is_left_out;
     }
+    if (recorder->machine && recorder->machine->slots[CPU].capture) {
+        recorded_count += machine_count(recorder->machine->machine);
+        left_out += machine_left_out(recorder->machine->machine);
+    }
     if (recorder->options.on_counts)
         recorder->options.on_counts(recorder->options.context, recorded_count, left_out);
 }
@@ -354,8 +358,11 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
         start_due(recorded);
         ask_due_heap(recorded);
     }
-    if (recorder->machine && !recorder->is_finishing)
+    if (recorder->machine && !recorder->is_finishing) {
+        if (recorder->options.choose)
+            apply_choice(recorder->machine);
         start_due(recorder->machine);
+    }
     report_counts(recorder);
     lock_drop(&recorder->lock);
 }
