@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cpu-clock of one CPU: how much time each of its samples stands for.
+ * A cpu-clock of a CPU: how much time each of its samples stands for.
  *
  * The kernel's timer expires at start + n * period, exactly, and a sample is taken unless the CPU
  * is idle then. A change of the period starts the timer again. The time since its last expiry is

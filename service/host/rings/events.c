@@ -29,14 +29,22 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+static uint64_t bound(const struct events *events, uint64_t period) {
+    uint64_t least = events->shortest_ns > MIN_PERIOD_NS ? events->shortest_ns : MIN_PERIOD_NS;
+    return period < least ? least : period > MAX_PERIOD_NS ? MAX_PERIOD_NS : period;
+}
+
 /* 3 to 12 % longer or shorter, because a clock that stays at the asked period would see work that
  * repeats in just that time, or in a small part of it, always at the same point. */
 uint64_t events_dither(struct events *events, uint64_t period_ns) {
     uint64_t random = next_random(&events->random);
     uint64_t offset = period_ns / 32 + (random >> 1) % (period_ns / 32 * 3);
     uint64_t period = random & 1 ? period_ns + offset : period_ns - offset;
-    uint64_t least = events->shortest_ns > MIN_PERIOD_NS ? events->shortest_ns : MIN_PERIOD_NS;
-    return period < least ? least : period > MAX_PERIOD_NS ? MAX_PERIOD_NS : period;
+    return bound(events, period);
+}
+
+uint64_t events_draw(struct events *events, uint64_t low_ns, uint64_t high_ns) {
+    return bound(events, low_ns + next_random(&events->random) % (high_ns - low_ns + 1));
 }
 
 /* Raises the soft limit of descriptors to the hard limit; false if it is there already. */

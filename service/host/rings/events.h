@@ -40,8 +40,9 @@ void events_enable(const struct events *events, bool is_enabled);
 /* The CPU time that the events of a process have counted, with those that inherited from them. */
 uint64_t events_run_ns(const struct events *events, pid_t pid);
 void events_close(struct events *events);
-/* A random period within an eighth of period_ns, and within the bounds of perf_event_spec; not
- * below shortest_ns. */
+/* A random period between two, within the bounds of perf_event_spec; not below shortest_ns. */
+uint64_t events_draw(struct events *events, uint64_t low_ns, uint64_t high_ns);
+/* A random period within an eighth of period_ns, but not at it; bounds as for events_draw. */
 uint64_t events_dither(struct events *events, uint64_t period_ns);
 
 #endif

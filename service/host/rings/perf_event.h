@@ -16,6 +16,7 @@ struct perf_event_spec {
     uint32_t stack_bytes; /* HOST_MIN_STACK to HOST_MAX_STACK */
     bool has_kernel;      /* samples in the kernel, with its frames; needs CAP_PERFMON */
     bool is_exec_start;   /* disabled until the thread calls exec */
+    bool is_silent; /* samples only: another event tells of mappings, names, forks and exits */
 };
 
 /* Returns a descriptor (disabled, close-on-exec) or -errno. EINVAL: the description is invalid. */

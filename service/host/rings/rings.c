@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     all CPUs:   event ── ring        the event owns its ring
+ *     all CPUs:   clock 1 of CPU 0 ─┬─ ring of CPU 0, owned by its first clock
+ *                 clock 2 of CPU 0 ─┤
+ *                 ...              ─┘
  *
  *     process:    event of thread 1 ─┐
  *                 event of thread 2 ─┼─ ring of CPU 0, owned by an event that is never enabled, so
@@ -9,7 +11,7 @@
 #include "service/host/rings/rings.h"
 
 #include "api/base/clock.h"
-#include "service/host/rings/clock.h"
+#include "service/host/rings/cpu_clocks.h"
 #include "service/host/rings/events.h"
 #include "service/host/rings/lists.h"
 #include "service/host/rings/merge.h"
@@ -30,7 +32,6 @@
 #define SHARED_RING_BYTES (512u << 10) /* where kernel.perf_event_mlock_kb is the limit */
 #define MIN_RING_BYTES    (32u << 10)
 #define MAX_ALL_BYTES     (128u << 20) /* of all rings together */
-#define DITHER_PERIODS    16u          /* between two changes of a clock at least */
 #define RECORDS_PER_LOOK  16u
 
 struct watched {
@@ -45,8 +46,8 @@ struct rings {
     struct number_list cpus;
     size_t ring_count; /* = cpus.count; offline ones have no owner */
     struct ring *rings;
-    int *owners; /* descriptors, -1 = none; with all CPUs those of `events` */
-    struct cpu_clock *clocks;
+    int *owners;              /* descriptors, -1 = none; with all CPUs those of `events` */
+    struct cpu_clocks clocks; /* with all CPUs */
     struct events events;
     bool is_started;
     int poll_fd;
@@ -73,12 +74,49 @@ static sonde_err open_owner(struct rings *rings, size_t i, struct sonde_diag *di
     const struct rings_options *options = &rings->options;
     struct perf_event_spec spec = {.pid = is_all(rings) ? -1 : getpid(),
                                    .cpu = rings->cpus.numbers[i],
-                                   .period_ns = options->period_ns,
+                                   .period_ns =
+                                       cpu_clocks_created_ns(&rings->clocks, options->period_ns, 0),
                                    .stack_bytes = options->stack_bytes,
                                    .has_kernel = options->has_kernel};
     sonde_err err = events_open_one(options, &spec, &rings->owners[i], diag);
     if (!err && rings->owners[i] >= 0 && is_all(rings))
         err = events_append(&rings->events, (struct event){rings->owners[i], -1});
+    cpu_clocks_add(&rings->clocks, i, 0, rings->owners[i]);
+    return err;
+}
+
+static sonde_err open_clock(struct rings *rings, size_t i, uint32_t number,
+                            struct sonde_diag *diag) {
+    const struct rings_options *options = &rings->options;
+    struct perf_event_spec spec = {
+        .pid = -1,
+        .cpu = rings->cpus.numbers[i],
+        .period_ns = cpu_clocks_created_ns(&rings->clocks, options->period_ns, number),
+        .stack_bytes = options->stack_bytes,
+        .has_kernel = options->has_kernel,
+        .is_silent = true};
+    int fd;
+    sonde_err err = events_open_one(options, &spec, &fd, diag);
+    if (err || fd < 0)
+        return err;
+    if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, rings->owners[i]))
+        err = sonde_fail_os(diag, errno, "perf does not let events share a ring");
+    else
+        err = events_append(&rings->events, (struct event){fd, -1});
+    if (err)
+        close(fd);
+    else
+        cpu_clocks_add(&rings->clocks, i, number, fd);
+    return err;
+}
+
+/* The further clocks of each CPU, when the rings are mapped. */
+static sonde_err open_clocks(struct rings *rings, struct sonde_diag *diag) {
+    sonde_err err = SONDE_OK;
+    for (size_t i = 0; i < rings->ring_count && is_all(rings); i++)
+        for (uint32_t number = 1; number < rings->clocks.each && !err; number++)
+            if (rings->owners[i] >= 0)
+                err = open_clock(rings, i, number, diag);
     return err;
 }
 
@@ -127,6 +165,10 @@ static sonde_err open_poll(struct rings *rings, struct sonde_diag *diag) {
     return is_ok ? SONDE_OK : sonde_fail_os(diag, errno, "epoll");
 }
 
+static uint64_t draw(void *events, uint64_t low_ns, uint64_t high_ns) {
+    return events_draw(events, low_ns, high_ns);
+}
+
 static sonde_err allocate(struct rings *rings, const struct rings_options *options) {
     rings->options = *options;
     rings->poll_fd = -1;
@@ -135,12 +177,11 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
     size_t count = rings->ring_count = rings->cpus.count;
     rings->rings = calloc(count + 1, sizeof *rings->rings);
     rings->owners = malloc((count + 1) * sizeof *rings->owners);
-    rings->clocks = calloc(count + 1, sizeof *rings->clocks);
     rings->merge.heads = calloc(count + 1, sizeof *rings->merge.heads);
     rings->space = malloc(PARSE_MAX_BYTES);
     rings->processes = calloc(options->pid_count + 1, sizeof *rings->processes);
-    if (!rings->rings || !rings->owners || !rings->clocks || !rings->merge.heads || !rings->space ||
-        !rings->processes)
+    if (!rings->rings || !rings->owners || !rings->merge.heads || !rings->space ||
+        !rings->processes || !cpu_clocks_create(&rings->clocks, count, draw, &rings->events))
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++)
         rings->owners[i] = -1;
@@ -183,6 +224,8 @@ sonde_err rings_open(const struct rings_options *options, struct rings **result,
     if (!err)
         err = map_largest(rings, diag);
     if (!err)
+        err = open_clocks(rings, diag);
+    if (!err)
         err = open_poll(rings, diag);
     if (!err)
         err = add_processes(rings, diag);
@@ -210,19 +253,11 @@ void rings_close(struct rings *rings) {
     number_list_finish(&rings->cpus);
     free(rings->rings);
     free(rings->owners);
-    free(rings->clocks);
+    cpu_clocks_finish(&rings->clocks);
     free(rings->merge.heads);
     free(rings->space);
     free(rings->processes);
     free(rings);
-}
-
-static void set_clock(struct rings *rings, size_t i, bool is_first) {
-    uint64_t period_ns = events_dither(&rings->events, rings->options.period_ns);
-    ioctl(rings->owners[i], PERF_EVENT_IOC_PERIOD, &period_ns);
-    if (is_first)
-        ioctl(rings->owners[i], PERF_EVENT_IOC_ENABLE, 0);
-    cpu_clock_restart(&rings->clocks[i], (uint64_t)clock_ns(CLOCK_MONOTONIC), period_ns, is_first);
 }
 
 void rings_start(struct rings *rings) {
@@ -232,9 +267,7 @@ void rings_start(struct rings *rings) {
             events_enable(&rings->events, true);
         return;
     }
-    for (size_t i = 0; i < rings->ring_count; i++)
-        if (rings->owners[i] >= 0)
-            set_clock(rings, i, true);
+    cpu_clocks_start(&rings->clocks, rings->options.period_ns, true);
 }
 
 void rings_stop(struct rings *rings) {
@@ -253,10 +286,6 @@ static void reopen(struct rings *rings) {
         events_enable(&rings->events, true);
 }
 
-static bool is_dithered_enough(const struct cpu_clock *clock, uint64_t period_ns) {
-    return (uint64_t)clock_ns(CLOCK_MONOTONIC) - clock->start_ns < DITHER_PERIODS * period_ns;
-}
-
 void rings_set_period(struct rings *rings, uint64_t period_ns) {
     bool is_new = period_ns != rings->options.period_ns;
     rings->options.period_ns = period_ns;
@@ -265,9 +294,10 @@ void rings_set_period(struct rings *rings, uint64_t period_ns) {
             reopen(rings);
         return;
     }
-    for (size_t i = 0; rings->is_started && i < rings->ring_count; i++)
-        if (rings->owners[i] >= 0 && (is_new || !is_dithered_enough(&rings->clocks[i], period_ns)))
-            set_clock(rings, i, false);
+    if (rings->is_started && is_new)
+        cpu_clocks_start(&rings->clocks, period_ns, false);
+    else if (rings->is_started)
+        cpu_clocks_renew(&rings->clocks, period_ns);
 }
 
 sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag) {
@@ -330,7 +360,8 @@ static void deliver(struct rings *rings, uint32_t i, host_on_record *on_record, 
         if (record.kind == HOST_LOST)
             rings->counts.lost += record.lost;
         if (record.kind == HOST_SAMPLE && is_all(rings))
-            record.sample.weight_ns = cpu_clock_weight(&rings->clocks[i], record.time_ns);
+            record.sample.weight_ns =
+                cpu_clocks_weight(&rings->clocks, i, record.sample.weight_ns, record.time_ns);
         on_record(context, &record);
         break;
     case PARSED_INVALID:

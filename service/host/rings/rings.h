@@ -3,7 +3,7 @@
  * Perf rings: opens cpu-clocks for all CPUs or for a process and delivers their records in order of
  * time.
  *
- *     all:      one event and one ring per CPU (needs CAP_PERFMON)
+ *     all:      several events and one ring per CPU (needs CAP_PERFMON; cpu_clocks.h)
  *     process:  one event per thread and CPU, those of a CPU redirected into one ring per CPU;
  *               threads and children that start later inherit
  *
@@ -46,10 +46,10 @@ void rings_close(struct rings *rings);
 /* Starts or stops all clocks, at random phases. */
 void rings_start(struct rings *rings);
 void rings_stop(struct rings *rings);
-/* Another period for all clocks. Also called with the same period every second or so: each clock
- * gets a random period within an eighth of it, so that no rhythm of a program stays in step.
- * Weights take it into account. Clocks of threads get theirs when they are opened, and keep it; a
- * new period opens them again, which takes as long as rings_open. */
+/* Another period for all clocks. Also called with the same period every few milliseconds: now and
+ * then a clock gets another random period, so that no rhythm of a program stays in step. Weights
+ * take it into account. Clocks of threads get theirs when they are opened, and keep it; a new
+ * period opens them again, which takes as long as rings_open. */
 void rings_set_period(struct rings *rings, uint64_t period_ns);
 /* Adds the threads of further processes (a new worker that no watched process has forked). */
 SONDE_MUST_USE sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag);
