@@ -80,3 +80,17 @@ TEST(functions_that_lost_their_symbol_are_shown_by_their_start) {
     CHECK_INT(fixture_name_in(store, fixture_path("partly"), kept).quality, ==, SYMBOL_NAMES);
     symbol_store_destroy(store);
 }
+
+TEST(a_file_with_damaged_section_headers_is_not_called_stripped) {
+    fixture_write("damaged.c", "int main(void) { return 0; }\n");
+    /* e_shoff is at offset 40 of the file. */
+    fixture_must("gcc", "gcc damaged.c -o damaged && printf '\\377\\377\\377\\377' |"
+                        " dd of=damaged bs=1 seek=40 conv=notrunc 2>dd.txt");
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    struct symbol_module *module = fixture_module(store, fixture_path("damaged"));
+    char advice[PROGRAM_ADVICE];
+    CHECK(symbol_module_advice(module, "damaged", advice));
+    CHECK(strstr(advice, "damaged has damaged section headers, or too many") == advice);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
