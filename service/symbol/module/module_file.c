@@ -104,6 +104,19 @@ static void find_debug_files(struct symbol_module *module, const struct elf_file
     module->alt_fd = identify_debug(module, module->alt_fd);
 }
 
+/* The file's own key, since an upload is not part of module->identity. */
+bool symbol_module_debug_identity(const struct symbol_module *module,
+                                  char identity[FILE_IDENTITY_MAX]) {
+    struct stat debug;
+    if (module->debug_fd < 0 || fstat(module->debug_fd, &debug) != 0)
+        return false;
+    uint64_t fields[] = {debug.st_dev, debug.st_ino, (uint64_t)debug.st_size,
+                         (uint64_t)debug.st_mtim.tv_sec, (uint64_t)debug.st_mtim.tv_nsec};
+    int len = snprintf(identity, FILE_IDENTITY_MAX, "%s.%016llx", module->identity,
+                       (unsigned long long)symbol_checksum(0, fields, sizeof fields));
+    return len < FILE_IDENTITY_MAX;
+}
+
 sonde_err symbol_module_read_file(struct symbol_module *module, int fd, pid_t pid) {
     struct elf_input input;
     struct elf_file elf = {0};
