@@ -54,7 +54,8 @@ struct symbol_mapping {
     uint64_t start, end, offset;
     uint32_t device_major, device_minor;
     uint64_t inode;
-    const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
+    uint64_t inode_generation; /* of perf's records; 0 = unknown, as in /proc/PID/maps */
+    const char *path;          /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
     /* The running kernel. Its addresses may lack bit 63. Never set it because a process claims it:
      * names of addresses reveal where the kernel is. */
     bool is_kernel;
