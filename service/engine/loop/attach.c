@@ -10,6 +10,7 @@
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
 #include "service/process/foreign_memory.h"
+#include "service/process/live_thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static void read_command(pid_t pid, struct sonde_buf *command) {
 
 static void read_executable(pid_t pid, const char *told, char *out, size_t size) {
     char link[64], path[4096];
-    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)process_live_thread(pid));
     ssize_t len = readlink(link, path, sizeof path - 1);
     path[len > 0 ? len : 0] = 0;
     process_executable_name(out, size, len > 0 ? path : told);

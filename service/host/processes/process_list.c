@@ -4,6 +4,7 @@
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
 #include "service/process/foreign_memory.h"
+#include "service/process/live_thread.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,6 +35,13 @@ static void read_command(int directory, pid_t pid, char *text, size_t size) {
     text[foreign_memory_read_file(fd, pid, 0, text, size - 1)] = 0;
     if (fd >= 0)
         close(fd);
+}
+
+/* The directory of a thread whose files have the process's content; see live_thread.h. */
+static int open_live_thread(int directory, pid_t pid) {
+    char path[32];
+    snprintf(path, sizeof path, "task/%d", (int)process_live_thread(pid));
+    return openat(directory, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void read_names(int directory, struct process_entry *entry) {
@@ -67,8 +75,13 @@ static bool read_entry(int directory, struct process_entry *entry) {
     entry->is_stopped = stat.is_stopped;
     if (entry->is_kernel)
         process_name(entry->name, sizeof entry->name, "", "", entry->comm);
-    else
+    else if (!stat.main_ended)
         read_names(directory, entry);
+    else {
+        int thread = open_live_thread(directory, entry->pid);
+        read_names(thread, entry);
+        close(thread);
+    }
     return true;
 }
 

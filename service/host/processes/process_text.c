@@ -94,7 +94,8 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     stat->parent = (pid_t)fields[PARENT];
     stat->is_kernel = (unsigned long long)fields[FLAGS] & KERNEL_THREAD;
     stat->threads = (uint32_t)fields[THREADS];
-    stat->has_ended = (close[2] == 'Z' || close[2] == 'X') && stat->threads <= 1;
+    stat->main_ended = close[2] == 'Z' || close[2] == 'X';
+    stat->has_ended = stat->main_ended && stat->threads <= 1;
     stat->is_stopped = close[2] == 'T' || close[2] == 't';
     stat->cpu_ticks = (uint64_t)fields[USER] + (uint64_t)fields[SYSTEM];
     stat->start_ticks = (uint64_t)fields[START];

@@ -27,6 +27,7 @@ struct process_stat {
     pid_t parent;
     bool is_kernel;
     bool has_ended;  /* a zombie, all of whose threads have ended */
+    bool main_ended; /* the main thread has ended */
     bool is_stopped; /* by a signal or a debugger */
     uint32_t threads;
     uint64_t cpu_ticks, start_ticks;

@@ -195,9 +195,8 @@ static int accept(struct search *search, int fd, bool by_kernel) {
 }
 
 int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
-    char path[128];
-    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)pid,
-             (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+    char path[PROCESS_MAPPED_PATH];
+    process_mapped_path(pid, mapping->start, mapping->end, path);
     process_rights_pause();
     int found = open(path, O_PATH | O_CLOEXEC);
     snprintf(path, sizeof path, "/proc/self/fd/%d", found);
@@ -212,9 +211,7 @@ int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
 
 /* A deleted program can be opened this way without privileges. */
 static int try_exe(struct search *search) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)search->pid);
-    int fd = open_regular(AT_FDCWD, path, 0);
+    int fd = process_file_open_own(PROCESS_EXE, search->pid, 0, 0);
     if (fd >= 0 && !has_inode(fd, search->mapping)) {
         close(fd);
         return -1;
