@@ -2,6 +2,7 @@
 #include "service/host/processes/process_text.h"
 
 #include "api/base/array.h"
+#include "api/text/maps_line.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -131,12 +132,9 @@ void process_name_clean(char *out, size_t size, const char *text) {
 }
 
 void process_executable_name(char *out, size_t size, const char *link) {
-    static const char deleted[] = " (deleted)";
     char base[256];
     snprintf(base, sizeof base, "%s", base_of(link));
-    size_t len = strlen(base), suffix = sizeof deleted - 1;
-    if (len > suffix && strcmp(base + len - suffix, deleted) == 0)
-        base[len - suffix] = 0;
+    base[sonde_maps_path_len(base, strlen(base))] = 0;
     process_name_clean(out, size, base);
 }
 

@@ -63,20 +63,18 @@ int symbol_perf_map_open(pid_t pid) {
 
 /* --- jitdump ---------------------------------------------------------------------------------- */
 
-#define DELETED " (deleted)"
-
 /* "…/jit-PID.dump" */
 static bool is_dump(const char *path, pid_t inner, pid_t outer) {
     const char *base = strrchr(path, '/');
     int pid, end = 0;
     if (!base || sscanf(base, "/jit-%d.dump%n", &pid, &end) != 1 || end == 0)
         return false;
-    return (base[end] == 0 || strcmp(base + end, DELETED) == 0) && (pid == inner || pid == outer);
+    return base[end] == 0 && (pid == inner || pid == outer);
 }
 
 static int open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
     int fd = symbol_open_mapped(pid, mapping);
-    return fd >= 0 ? fd : symbol_open_no_link(pid, mapping->path);
+    return fd >= 0 || mapping->is_deleted ? fd : symbol_open_no_link(pid, mapping->path);
 }
 
 /* Opens the first jitdump that the process has mapped executable. */

@@ -19,8 +19,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define DELETED " (deleted)"
-
 /* --- opening ---------------------------------------------------------------------------------- */
 
 /* Opens regular files only. O_NONBLOCK and O_NOCTTY make it harmless to try a FIFO or a
@@ -222,8 +220,6 @@ static int try_exe(struct search *search) {
 int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
                        enum symbol_reason *reason) {
     struct search search = {.pid = pid, .mapping = mapping};
-    size_t len = strlen(mapping->path), tail = strlen(DELETED);
-    bool deleted = len > tail && strcmp(mapping->path + len - tail, DELETED) == 0;
     int fd = accept(&search, symbol_open_mapped(pid, mapping), true);
     if (fd < 0)
         fd = try_exe(&search);
@@ -231,9 +227,10 @@ int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
         fd = accept(&search, symbol_open_in_root(pid, mapping->path), false);
     if (fd < 0)
         fd = accept(&search, symbol_open_in_root(0, mapping->path), false);
-    *reason = fd >= 0                       ? SYMBOL_REASON_NONE
-              : deleted || search.saw_other ? SYMBOL_REASON_BINARY_REPLACED
-                                            : SYMBOL_REASON_NO_FILE;
+    bool is_replaced = mapping->is_deleted || search.saw_other;
+    *reason = fd >= 0       ? SYMBOL_REASON_NONE
+              : is_replaced ? SYMBOL_REASON_BINARY_REPLACED
+                            : SYMBOL_REASON_NO_FILE;
     return fd;
 }
 
