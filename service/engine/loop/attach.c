@@ -69,6 +69,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     struct engine_target *info = &target->info;
     struct sonde_buf command = {0};
     read_command(target->pid, &command);
+    struct process_command words = {command.len > 0 ? command.data : "", command.len};
     info->pid = target->pid;
     info->uid = target->uid;
     target->space.is_guests = true;
@@ -82,8 +83,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     if (hello->name[0])
         process_name_clean(info->name, sizeof info->name, hello->name);
     else
-        process_name(info->name, sizeof info->name, command.len > 0 ? command.data : "",
-                     info->executable, "");
+        process_name(info->name, sizeof info->name, &words, info->executable, "");
     if (!info->name[0])
         snprintf(info->name, sizeof info->name, "pid-%d", (int)info->pid);
     write_hex(info->uuid, hello->uuid, sizeof hello->uuid);

@@ -2,6 +2,7 @@
 #include "service/host/processes/process_text.h"
 
 #include "api/base/array.h"
+#include "api/text/dynamic_linker.h"
 #include "api/text/maps_line.h"
 
 #include <dirent.h>
@@ -138,8 +139,9 @@ void process_executable_name(char *out, size_t size, const char *link) {
     process_name_clean(out, size, base);
 }
 
-void process_name(char *out, size_t size, const char *command, const char *executable,
-                  const char *comm) {
+void process_name(char *out, size_t size, const struct process_command *from,
+                  const char *executable, const char *comm) {
+    const char *command = dynamic_linker_program(from->text, from->len);
     char first[256];
     process_name_clean(out, size, base_of(command));
     if (out[0] && strcmp(out, executable) == 0)

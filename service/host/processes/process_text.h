@@ -45,10 +45,16 @@ void process_comm_clean(char to[16], const char *from, size_t len);
 void process_name_clean(char *out, size_t size, const char *text);
 /* The base name of a path as the link /proc/PID/exe has it. */
 void process_executable_name(char *out, size_t size, const char *link);
+/* /proc/PID/cmdline: words separated by NULs, with a NUL behind the last. */
+struct process_command {
+    const char *text;
+    size_t len; /* without that NUL */
+};
+
 /* The name of a process: the base name of argv[0] without what the process added to it (as
- * "nginx: worker process"), else the executable's, else comm. command is /proc/PID/cmdline, with a
- * NUL behind it. */
-void process_name(char *out, size_t size, const char *command, const char *executable,
-                  const char *comm);
+ * "nginx: worker process"), else the executable's, else comm. A program that the dynamic linker was
+ * told to start has the name of that program. */
+void process_name(char *out, size_t size, const struct process_command *command,
+                  const char *executable, const char *comm);
 
 #endif
