@@ -69,8 +69,9 @@ struct symbol_mapping {
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
                                             struct symbol_module **module, struct sonde_diag *diag);
-/* The running kernel, from /proc/kallsyms, read once per store; a vaddr is the address itself. If
- * kallsyms shows zeros instead of addresses, nothing has a name and the reason is KERNEL_HIDDEN. */
+/* The running kernel, from /proc/kallsyms, which is read again for modules and BPF programs; a
+ * vaddr is the address itself. If kallsyms shows zeros instead of addresses, nothing has a name and
+ * the reason is KERNEL_HIDDEN. */
 SONDE_MUST_USE sonde_err symbol_module_open_kernel(struct symbol_store *store,
                                                    struct symbol_module **module,
                                                    struct sonde_diag *diag);

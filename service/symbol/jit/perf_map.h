@@ -31,9 +31,15 @@ SONDE_MUST_USE sonde_err symbol_perf_map_intervals(const char *text, size_t len,
 void symbol_collection_plain(struct symbol_collection *collection, const char *name, size_t len,
                              uint64_t start, uint64_t end);
 
+/* The kernel's own code, without modules and BPF programs. */
+struct symbol_core {
+    uint64_t first, last; /* UINT64_MAX and 0: none is known */
+};
+
 /* False if all addresses are zero, which means that the kernel hides them. */
 SONDE_MUST_USE bool symbol_kallsyms_parse(const char *text, size_t len,
-                                          struct symbol_collection *collection);
+                                          struct symbol_collection *collection,
+                                          struct symbol_core *core);
 
 /* --- for tests -------------------------------------------------------------------------------- */
 
