@@ -166,6 +166,9 @@ struct symbol_jit {
  * once a second. For the kernel they are those of kallsyms, which is read again if the address (0 =
  * none) is in code that comes and goes. The caller releases the result. NULL if there are none. */
 struct symbol_jit *symbol_module_jit(struct symbol_module *module, uint64_t address);
+/* Opens the files of the module's process while it is alive, so that they can be read when it has
+ * ended. */
+void symbol_jit_watch(struct symbol_module *module);
 void symbol_jit_release(struct symbol_jit *jit);
 void symbol_jit_sources_destroy(struct symbol_jit_sources *sources);
 struct loaded_symbols *symbol_jit_symbols(struct symbol_jit *jit, uint64_t address);

@@ -34,7 +34,9 @@ struct symbol_jit_sources {
     struct timespec looked, searched;
     struct symbol_jitdump dump;
     struct memory_share share; /* of the dump */
-    int dump_fd;               /* -1 = not found yet */
+    int dump_fd, map_fd;       /* -1 = not found yet */
+    uid_t owner;               /* of the process */
+    bool is_last;              /* the process has ended, and its files were read after that */
 };
 
 static struct lock reading;
@@ -201,16 +203,33 @@ static bool read_files(struct symbol_module *module, int map_fd, uid_t owner, si
     return true;
 }
 
+static bool is_alive(const struct symbol_module *module) {
+    return process_start_ticks(module->pid) == module->process_start;
+}
+
+static void keep_map(struct symbol_jit_sources *sources, int fd) {
+    if (fd < 0)
+        return;
+    if (sources->map_fd >= 0)
+        close(sources->map_fd);
+    sources->map_fd = fd;
+}
+
+/* Opens the files of a process that is alive. They stay open, because most JIT compilers write
+ * until the process ends, and then nothing leads to a dump any more. */
+static void open_files(struct symbol_module *module, const struct timespec *now) {
+    struct symbol_jit_sources *sources = module->sources;
+    keep_map(sources, symbol_perf_map_open(module->pid, &sources->owner));
+    if (sources->dump_fd >= 0 || symbol_jit_is_early(&sources->searched, now, SEARCH_MS))
+        return;
+    sources->searched = *now;
+    sources->dump_fd = symbol_jitdump_open(module->pid);
+}
+
 /* Reads what was added to the jitdump. A file that became shorter is read from the beginning. */
-static bool read_dump(struct symbol_module *module, const struct timespec *now) {
+static bool read_dump(struct symbol_module *module) {
     struct symbol_jit_sources *sources = module->sources;
     struct elf_input input;
-    if (sources->dump_fd < 0) {
-        if (symbol_jit_is_early(&sources->searched, now, SEARCH_MS))
-            return false;
-        sources->searched = *now;
-        sources->dump_fd = symbol_jitdump_open(module->pid);
-    }
     struct stat info;
     if (!elf_input_of_file(sources->dump_fd, &input) || fstat(sources->dump_fd, &info) != 0)
         return false;
@@ -232,18 +251,22 @@ static void refresh(struct symbol_module *module) {
     struct timespec now;
     struct stat info;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (symbol_jit_is_early(&sources->looked, &now, LOOK_MS))
+    bool alive = is_alive(module);
+    if (sources->is_last || (alive && symbol_jit_is_early(&sources->looked, &now, LOOK_MS)))
         return;
     sources->looked = now;
-    if (process_start_ticks(module->pid) != module->process_start)
-        return; /* the process is gone, and its pid may be another's */
-    int fd = symbol_perf_map_open(module->pid);
+    sources->is_last = !alive;
+    if (alive)
+        open_files(module, &now);
+    else if (sources->map_fd < 0)
+        sources->map_fd = symbol_perf_map_open_left(module->pid, sources->owner);
+    int fd = sources->map_fd;
     bool has_map = fd >= 0 && fstat(fd, &info) == 0;
     bool is_new = has_map && changed(&sources->map_stat, &info);
     if (is_new)
         sources->map_stat = info;
     lock_take(&reading);
-    if (read_dump(module, &now) || is_new) {
+    if (read_dump(module) || is_new) {
         uid_t owner = has_map ? info.st_uid : sources->share.uid;
         size_t likely = has_map && info.st_size > 0 ? (size_t)info.st_size : 0;
         likely = likely < OTHERS_MAP_BYTES ? likely : OTHERS_MAP_BYTES;
@@ -253,8 +276,6 @@ static void refresh(struct symbol_module *module) {
         }
     }
     lock_drop(&reading);
-    if (fd >= 0)
-        close(fd);
 }
 
 void symbol_jit_sources_destroy(struct symbol_jit_sources *sources) {
@@ -264,6 +285,8 @@ void symbol_jit_sources_destroy(struct symbol_jit_sources *sources) {
     memory_share_finish(&sources->share);
     if (sources->dump_fd >= 0)
         close(sources->dump_fd);
+    if (sources->map_fd >= 0)
+        close(sources->map_fd);
     free(sources);
 }
 
@@ -272,8 +295,18 @@ static bool has_sources(struct symbol_module *module) {
         return true;
     module->sources = calloc(1, sizeof *module->sources);
     if (module->sources)
-        module->sources->dump_fd = -1;
+        *module->sources =
+            (struct symbol_jit_sources){.dump_fd = -1, .map_fd = -1, .owner = (uid_t)-1};
     return module->sources != NULL;
+}
+
+void symbol_jit_watch(struct symbol_module *module) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    lock_take(&module->lock);
+    if (has_sources(module) && is_alive(module))
+        open_files(module, &now);
+    lock_drop(&module->lock);
 }
 
 struct symbol_jit *symbol_module_jit(struct symbol_module *module, uint64_t address) {

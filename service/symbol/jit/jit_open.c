@@ -6,8 +6,10 @@
 #include "service/symbol/locate/locate.h"
 #include "service/symbol/locate/proc_maps.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,14 +53,20 @@ static int open_map(pid_t root, pid_t named, uid_t owner) {
     return fd;
 }
 
-int symbol_perf_map_open(pid_t pid) {
+int symbol_perf_map_open(pid_t pid, uid_t *owner) {
     char process[64];
     struct stat info;
     snprintf(process, sizeof process, "/proc/%d", (int)pid);
     if (stat(process, &info) != 0)
         return -1;
+    *owner = info.st_uid;
     int fd = open_map(pid, inner_pid(pid), info.st_uid);
     return fd >= 0 ? fd : open_map(0, pid, info.st_uid);
+}
+
+int symbol_perf_map_open_left(pid_t pid, uid_t owner) {
+    bool is_unused = kill(pid, 0) != 0 && errno == ESRCH;
+    return is_unused ? open_map(0, pid, owner) : -1;
 }
 
 /* --- jitdump ---------------------------------------------------------------------------------- */

@@ -17,8 +17,12 @@
 #define SYMBOL_PERF_MAP_LINES (512u << 10)
 
 /* Opens the map of a process: in the process's root, by its pid in its own namespace, else in our
- * root. Only a regular file of the process's user counts, and no symbolic link. -1 = none. */
-int symbol_perf_map_open(pid_t pid);
+ * root. Only a regular file of the process's user counts, and no symbolic link. -1 = none. Sets
+ * *owner to that user. */
+int symbol_perf_map_open(pid_t pid, uid_t *owner);
+/* Opens the map that a process of that user has left in our root, unless the pid is in use again.
+ * -1 = none. */
+int symbol_perf_map_open_left(pid_t pid, uid_t owner);
 /* Opens a process's jit-PID.dump. A JIT compiler maps one page of it executable, which is how perf
  * and this function find it. The same conditions. */
 int symbol_jitdump_open(pid_t pid);

@@ -418,6 +418,8 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
         return sonde_fail(diag, err, "out of memory for a module");
     }
     *module = join(store, made);
+    if ((*module)->pid > 0)
+        symbol_jit_watch(*module);
     return SONDE_OK;
 }
 
