@@ -73,8 +73,7 @@ enum symbol_state { SYMBOL_UNBUILT, SYMBOL_BUILDING, SYMBOL_READY };
 
 /* The reads of kallsyms. */
 struct symbol_kernel_looks {
-    struct timespec last;
-    long pause_ms;
+    int64_t next_ms;        /* CLOCK_MONOTONIC: none before; 0 = there was none yet */
     struct hash_index seed; /* of the hash; it has no entries */
     uint32_t hash;          /* of the last text */
 };
@@ -137,7 +136,7 @@ void loaded_symbols_finish(struct loaded_symbols *symbols);
 /* --- line tables (module_lines.c) ------------------------------------------------------------- */
 
 /* The line table if it is ready. Otherwise starts building it, waits until the deadline
- * (CLOCK_REALTIME; NULL = do not wait), and returns NULL if it is still not ready. */
+ * (CLOCK_MONOTONIC; NULL = do not wait), and returns NULL if it is still not ready. */
 struct loaded_lines *symbol_module_lines(struct symbol_module *module,
                                          const struct timespec *deadline);
 void loaded_lines_finish(struct loaded_lines *lines);

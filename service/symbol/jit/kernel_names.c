@@ -4,6 +4,7 @@
  * loaded and unloaded, also at the address of another one. So kallsyms is read again for addresses
  * outside of the kernel's own code. A look takes tens of milliseconds of CPU time, so it is not
  * repeated for PATIENCE times as long, and a text that has not changed is not parsed again. */
+#include "api/base/clock.h"
 #include "service/process/process_file.h"
 #include "service/symbol/jit/jit_names.h"
 
@@ -62,28 +63,18 @@ static void look(struct symbol_module *module) {
     sonde_buf_finish(&text);
 }
 
-static long own_cpu_ms(void) {
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return used.tv_sec * 1000 + used.tv_nsec / 1000000;
-}
-
 void symbol_kernel_read(struct symbol_module *module, uint64_t address) {
     struct symbol_kernel_looks *looks = &module->looks;
-    struct timespec now;
     if (module->jit && (address == 0 || is_core(module->jit, address)))
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (symbol_jit_is_early(&looks->last, &now, looks->pause_ms))
+    if (looks->next_ms > clock_ms(CLOCK_MONOTONIC))
         return;
-    if (looks->last.tv_sec == 0)
+    if (looks->next_ms == 0)
         hash_index_init(&looks->seed);
-    long before = own_cpu_ms();
+    int64_t before_ms = clock_ms(CLOCK_THREAD_CPUTIME_ID);
     look(module);
-    clock_gettime(CLOCK_MONOTONIC, &looks->last);
-    looks->pause_ms = PATIENCE * (own_cpu_ms() - before);
-    if (looks->pause_ms < PAUSE_MS)
-        looks->pause_ms = PAUSE_MS;
-    if (!module->jit)
-        looks->pause_ms = HIDDEN_MS;
+    int64_t pause_ms = PATIENCE * (clock_ms(CLOCK_THREAD_CPUTIME_ID) - before_ms);
+    if (pause_ms < PAUSE_MS)
+        pause_ms = PAUSE_MS;
+    looks->next_ms = clock_ms(CLOCK_MONOTONIC) + (module->jit ? pause_ms : HIDDEN_MS);
 }
