@@ -11,7 +11,8 @@
 
 /* "target: redis-server, pid 4711" → "redis-server". A name may contain a comma. */
 static struct sonde_slice target_of(const char *comment) {
-    static const char *const ends[] = {", ended during the capture", ", pid "};
+    static const char *const ends[] = {", called exec during the capture",
+                                       ", ended during the capture", ", pid "};
     size_t len = strlen(comment);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         const char *end = NULL;

@@ -175,6 +175,7 @@ struct engine_metadata {
     uint64_t guest_cpu_ns, target_cpu_ns; /* the latter without the guest's control thread */
     char clock[24], clock_note[320];      /* of the target and the capture */
     bool target_gone;
+    bool target_execed; /* target_gone, but the process runs on with another program */
     enum sonde_event_id event;
     double frequency_hz;   /* mean rate of the capture so far; max_overhead may have lowered it */
     char budget_note[192]; /* the effect of max_overhead; "" = none */

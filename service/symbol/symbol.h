@@ -55,7 +55,8 @@ struct symbol_mapping {
     uint32_t device_major, device_minor;
     uint64_t inode;
     uint64_t inode_generation; /* of perf's records; 0 = unknown, as in /proc/PID/maps */
-    const char *path;          /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
+    const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x", never with " (deleted)" */
+    bool is_deleted;  /* the file had been removed or replaced when the mapping was read */
     /* The running kernel. Its addresses may lack bit 63. Never set it because a process claims it:
      * names of addresses reveal where the kernel is. */
     bool is_kernel;
@@ -70,8 +71,9 @@ struct symbol_mapping {
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
                                             struct symbol_module **module, struct sonde_diag *diag);
-/* The running kernel, from /proc/kallsyms, read once per store; a vaddr is the address itself. If
- * kallsyms shows zeros instead of addresses, nothing has a name and the reason is KERNEL_HIDDEN. */
+/* The running kernel, from /proc/kallsyms, which is read again for modules and BPF programs; a
+ * vaddr is the address itself. If kallsyms shows zeros instead of addresses, nothing has a name and
+ * the reason is KERNEL_HIDDEN. */
 SONDE_MUST_USE sonde_err symbol_module_open_kernel(struct symbol_store *store,
                                                    struct symbol_module **module,
                                                    struct sonde_diag *diag);

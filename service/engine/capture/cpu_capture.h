@@ -63,7 +63,7 @@ struct cpu_capture {
     uint64_t samples, dropped;
     uint64_t pending;              /* number of samples that the record being drained stands for */
     struct time_span pending_span; /* their time */
-    bool target_gone;
+    bool target_gone, target_execed;
 
     struct capture_job *first_job, *last_job, *running_job;
     uint32_t job_count;

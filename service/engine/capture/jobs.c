@@ -186,6 +186,7 @@ static void fill_metadata(const struct cpu_capture *capture, uint64_t now_ns,
     uint64_t control_ns = now->control_ns - base->control_ns;
     metadata->target_cpu_ns = cpu_ns > control_ns ? cpu_ns - control_ns : 0;
     metadata->target_gone = capture->target_gone;
+    metadata->target_execed = capture->target_execed;
     metadata->event = capture->spec.event;
     fill_drops(capture, metadata);
 }

@@ -2,6 +2,7 @@
 #include "service/engine/report/address_space.h"
 
 #include "api/base/array.h"
+#include "api/text/maps_line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,9 @@ struct mapping *mapping_create(const struct symbol_mapping *from) {
     mapping->inode_generation = from->inode_generation;
     mapping->device_major = from->device_major;
     mapping->device_minor = from->device_minor;
-    size_t len = strnlen(from->path, sizeof mapping->path - 1);
-    memcpy(mapping->path, from->path, len);
+    size_t all = strlen(from->path), len = sonde_maps_path_len(from->path, all);
+    mapping->is_deleted = from->is_deleted || len < all;
+    memcpy(mapping->path, from->path, len < sizeof mapping->path ? len : sizeof mapping->path - 1);
     return mapping;
 }
 
@@ -90,6 +92,7 @@ struct symbol_mapping mapping_as_symbol(const struct mapping *mapping) {
         .inode = mapping->inode,
         .inode_generation = mapping->inode_generation,
         .path = mapping->path,
+        .is_deleted = mapping->is_deleted,
         .maps = mapping->maps,
         .is_kernel = mapping->is_kernel,
     };

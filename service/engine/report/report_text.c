@@ -109,7 +109,9 @@ static void add_target(const struct report_input *input, struct sonde_buf *text)
     sonde_buf_printf(text, "target: %s", input->target_name);
     if (input->pid) /* otherwise several processes */
         sonde_buf_printf(text, ", pid %d", (int)input->pid);
-    if (input->metadata.target_gone)
+    if (input->metadata.target_execed)
+        sonde_buf_puts(text, ", called exec during the capture");
+    else if (input->metadata.target_gone)
         sonde_buf_puts(text, ", ended during the capture");
 }
 

@@ -50,7 +50,7 @@ static int note_failure(sonde_guest_v1_HeapAnswer *answer, const char *name, int
 
 /* jemalloc opens the memfd through /proc and writes it like any file. */
 static int write_dump(int fd) {
-    char path[PATH_BYTES] = "/proc/self/fd/";
+    char path[PATH_BYTES] = "/proc/thread-self/fd/";
     append_number(path, sizeof path, (uint64_t)fd);
     return mallctl_set_text("prof.dump", path);
 }

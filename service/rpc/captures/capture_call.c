@@ -119,6 +119,7 @@ static void describe(struct rpc_document *document, Sonde__V1__ResultStart *star
     start->clock = metadata->clock;
     start->clock_note = metadata->clock_note;
     start->target_gone = metadata->target_gone;
+    start->target_execed = metadata->target_execed;
     start->frequency_hz = metadata->frequency_hz;
     start->budget_note = metadata->budget_note;
     start->target = (char *)rpc_text(rpc_call_arena(document->call), metadata->target_name);

@@ -21,8 +21,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define DELETED " (deleted)"
-
 /* --- opening ---------------------------------------------------------------------------------- */
 
 /* Opens regular files only. O_NONBLOCK and O_NOCTTY make it harmless to try a FIFO or a
@@ -211,9 +209,8 @@ static int accept(struct search *search, int fd, bool by_kernel) {
 }
 
 int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
-    char path[128];
-    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)pid,
-             (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+    char path[PROCESS_MAPPED_PATH];
+    process_mapped_path(pid, mapping->start, mapping->end, path);
     process_rights_pause();
     int found = open(path, O_PATH | O_CLOEXEC);
     snprintf(path, sizeof path, "/proc/self/fd/%d", found);
@@ -228,9 +225,7 @@ int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
 
 /* A deleted program can be opened this way without privileges. */
 static int try_exe(struct search *search) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)search->pid);
-    int fd = open_regular(AT_FDCWD, path, 0);
+    int fd = process_file_open_own(PROCESS_EXE, search->pid, 0, 0);
     if (fd >= 0 && !(has_inode(fd, search->mapping) && has_generation(fd, search->mapping))) {
         close(fd);
         return -1;
@@ -241,8 +236,6 @@ static int try_exe(struct search *search) {
 int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
                        enum symbol_reason *reason) {
     struct search search = {.pid = pid, .mapping = mapping};
-    size_t len = strlen(mapping->path), tail = strlen(DELETED);
-    bool deleted = len > tail && strcmp(mapping->path + len - tail, DELETED) == 0;
     int fd = accept(&search, symbol_open_mapped(pid, mapping), true);
     if (fd < 0)
         fd = try_exe(&search);
@@ -250,9 +243,10 @@ int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
         fd = accept(&search, symbol_open_in_root(pid, mapping->path), false);
     if (fd < 0)
         fd = accept(&search, symbol_open_in_root(0, mapping->path), false);
-    *reason = fd >= 0                       ? SYMBOL_REASON_NONE
-              : deleted || search.saw_other ? SYMBOL_REASON_BINARY_REPLACED
-                                            : SYMBOL_REASON_NO_FILE;
+    bool is_replaced = mapping->is_deleted || search.saw_other;
+    *reason = fd >= 0       ? SYMBOL_REASON_NONE
+              : is_replaced ? SYMBOL_REASON_BINARY_REPLACED
+                            : SYMBOL_REASON_NO_FILE;
     return fd;
 }
 

@@ -36,10 +36,11 @@ static void on_mmap(struct host_stream *stream, const struct host_record *record
 }
 
 /* The program of a HOST_ONE target is no longer there. */
-static void end_targets(struct host_process *process) {
+static void end_targets(struct host_process *process, bool by_exec) {
     for (struct target *target = process->stream->targets; target; target = target->host->next) {
         if (target->host->members != HOST_ONE || !host_has_member(target, process))
             continue;
+        target->host->has_execed |= by_exec && !target->host->is_over;
         target->host->is_over = true;
         target_wake_now(target);
     }
@@ -58,7 +59,7 @@ static void on_comm(struct host_stream *stream, const struct host_record *record
     if (!record->comm.is_exec)
         return;
     if (process)
-        end_targets(process);
+        end_targets(process, true);
     if (process || is_group(stream))
         process = process_exec(stream, record->pid);
     if (process) /* until it is read from /proc, if it does not end before */
@@ -113,7 +114,7 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
     /* Its threads were never counted: it ends with its first one, for all that the stream knows. */
     if (process->threads == 0 && record->tid != record->pid)
         return;
-    end_targets(process);
+    end_targets(process, false);
     process_end(process);
 }
 

@@ -96,6 +96,15 @@ TEST(a_shared_map_is_copied_before_it_changes) {
     code_map_release(child);
 }
 
+TEST(memory_without_a_file_has_no_offset) {
+    struct host_mmap from = {
+        .start = 0x7f0000001000, .end = 0x7f0000003000, .offset = 0x7f0000001000, .path = "//anon"};
+    struct mapping *mapping = code_map_mapping(&from);
+    CHECK_INT(mapping->offset, ==, 0);
+    CHECK_STR(mapping->path, "");
+    mapping_release(mapping);
+}
+
 TEST(addresses_of_the_kernel_are_no_code_of_a_process) {
     struct host_mmap vsyscall = {
         .start = 0xffffffffff600000, .end = 0xffffffffff601000, .path = "[vsyscall]"};
