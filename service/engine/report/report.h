@@ -31,6 +31,7 @@ struct report_input {
     struct time_bins bins;
     bool has_timeline;
     bool no_symbols;
+    bool counts_waits, are_waits_samples; /* contentions and delay; of the capture */
     struct engine_metadata metadata;
     char target_name[64];
     char executable[64]; /* base name of the only process's file; "" = several processes */
