@@ -251,6 +251,7 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->max_samples = capture->spec.max_samples;
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
+    memcpy(report->root_name, capture->base.target->root_name, sizeof report->root_name);
     memcpy(report->executable, info->executable, sizeof report->executable);
     report->metadata.pid = info->pid;
     memcpy(report->metadata.target_name, info->name, sizeof report->metadata.target_name);

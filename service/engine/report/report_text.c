@@ -107,6 +107,8 @@ static void add_cost(const struct report_input *input, struct sonde_buf *text) {
 
 static void add_target(const struct report_input *input, struct sonde_buf *text) {
     sonde_buf_printf(text, "target: %s", input->target_name);
+    if (input->root_name[0])
+        sonde_buf_printf(text, " (%s)", input->root_name);
     if (input->pid) /* otherwise several processes */
         sonde_buf_printf(text, ", pid %d", (int)input->pid);
     if (input->metadata.target_gone)
