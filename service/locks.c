@@ -99,7 +99,7 @@ void lock_wait(struct lock *lock, pthread_cond_t *condition) {
 
 bool lock_wait_until(struct lock *lock, pthread_cond_t *condition, const struct timespec *until) {
     note_dropped(lock->rank);
-    int os_error = pthread_cond_timedwait(condition, &lock->mutex, until);
+    int os_error = pthread_cond_clockwait(condition, &lock->mutex, CLOCK_MONOTONIC, until);
     note_taken(lock->rank);
     return os_error == 0;
 }

@@ -83,7 +83,7 @@ void lock_take(struct lock *lock);
 void lock_drop(struct lock *lock);
 /* pthread_cond_wait with the lock as its mutex. */
 void lock_wait(struct lock *lock, pthread_cond_t *condition);
-/* The same until a time of CLOCK_REALTIME; false if that has passed. */
+/* The same until a time of CLOCK_MONOTONIC; false if that has passed. */
 bool lock_wait_until(struct lock *lock, pthread_cond_t *condition, const struct timespec *until);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/os/file_watch.h"
 
+#include "api/base/clock.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +12,6 @@
 #define MAX_LINE 320
 
 static atomic_uint requests;
-
-static int64_t monotonic_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
 
 static struct file_stamp stamp_of(const char *path) {
     struct file_stamp stamp;
@@ -34,9 +30,7 @@ static struct file_stamp stamp_of(const char *path) {
 
 /* A file that changes twice within one tick of the file system's clock has the same stamp. */
 static bool is_young(const struct file_stamp *stamp) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return stamp->inode && now.tv_sec - stamp->changed.tv_sec < YOUNG_S;
+    return stamp->inode && time(NULL) - stamp->changed.tv_sec < YOUNG_S;
 }
 
 /* Takes the stamps before the files are read, so that a change meanwhile is seen at the next look.
@@ -51,7 +45,7 @@ static bool look(struct file_watch *watch) {
         watch->stamps[i] = stamp;
         watch->must_read = watch->must_read || is_young(&stamp);
     }
-    watch->looked_ms = monotonic_ms();
+    watch->looked_ms = clock_ms(CLOCK_MONOTONIC);
     watch->looked_at_request = request;
     return differs;
 }
@@ -86,7 +80,7 @@ bool file_watch_is_due(struct file_watch *watch) {
     bool is_requested = watch->looked_at_request != atomic_load(&requests);
     bool must_read = watch->must_read || is_requested;
     struct sonde_diag diag = {0};
-    if (!is_requested && monotonic_ms() - watch->looked_ms < FILE_WATCH_PERIOD_MS)
+    if (!is_requested && clock_ms(CLOCK_MONOTONIC) - watch->looked_ms < FILE_WATCH_PERIOD_MS)
         return false;
     bool differs = look(watch);
     const char *odd = find_odd(watch);

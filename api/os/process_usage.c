@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/os/process_usage.h"
 
+#include "api/base/clock.h"
+
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -33,11 +35,9 @@ static uint64_t count_fds(void) {
 }
 
 void process_usage_read(struct process_usage *usage) {
-    struct timespec used = {0};
     struct rlimit limit = {0};
     *usage = (struct process_usage){0};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    usage->cpu_ns = (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+    usage->cpu_ns = (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     read_memory(usage);
     usage->open_fds = count_fds();
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)

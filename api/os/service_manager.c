@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/os/service_manager.h"
 
+#include "api/base/clock.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stddef.h>
@@ -36,11 +38,9 @@ void service_manager_ready(void) {
 }
 
 void service_manager_reloading(void) {
-    struct timespec now;
     char message[64];
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-             (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+    snprintf(message, sizeof message, "RELOADING=1\nMONOTONIC_USEC=%" PRId64,
+             clock_ns(CLOCK_MONOTONIC) / 1000);
     notify(message);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/history.h"
 
+#include "api/base/clock.h"
 #include "api/text/time_text.h"
 #include "clients/cli/formats.h"
 
@@ -11,9 +12,7 @@
 #define DEFAULT_AGE_S 3600
 
 int64_t history_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec * NS_PER_S + now.tv_nsec;
+    return clock_ns(CLOCK_REALTIME);
 }
 
 static sonde_err read_time(const char *option, const char *text, int64_t now_ns, int64_t *unix_ns,

@@ -2,6 +2,7 @@
  *
  * sonde-collect, the fleet controller: reads the settings, starts its parts and waits for a
  * signal. */
+#include "api/base/clock.h"
 #include "api/bytes.h"
 #include "api/os/exit_watchdog.h"
 #include "api/os/file_watch.h"
@@ -39,7 +40,7 @@ struct settings {
     const char *history_token_file, *history_ca, *history_cert, *history_key, *history_name;
     uint64_t spool_mib, lease_s, frequency_hz, window_s, off_cpu_ms, bytes_per_s, breaker;
     double max_overhead;
-    bool heap, no_totals;
+    bool heap, no_totals, guests_only;
 };
 
 #define OPTION(name, argument, kind, field, low, high, help)                                       \
@@ -85,6 +86,7 @@ static const struct sonde_option table[] = {
     OPTION("off-cpu-ms", "N", NUMBER, off_cpu_ms, 0, 1000,
            "also record blocked threads, sampled every N ms (default 0: off)"),
     OPTION("heap", NULL, FLAG, heap, 0, 0, "also record heaps that are being sampled"),
+    OPTION("guests", NULL, FLAG, guests_only, 0, 0, "record only processes that have the guest"),
     OPTION("no-totals", NULL, FLAG, no_totals, 0, 0, "do not record the CPU time of all processes"),
     OPTION("max-overhead", "PERCENT", DECIMAL, max_overhead, 0.01, 20,
            "maximum share of a process's CPU time, in percent (default 0.5)"),
@@ -221,6 +223,7 @@ static void fill_settings(struct program *program) {
     to->window_s = (uint32_t)from->window_s;
     to->off_cpu_ms = (uint32_t)from->off_cpu_ms;
     to->heap = from->heap;
+    to->guests_only = from->guests_only;
     to->host_totals = !from->no_totals;
     to->max_overhead = from->max_overhead / 100;
     to->max_bytes_per_s = from->bytes_per_s;
@@ -405,16 +408,15 @@ static void run(struct program *program, const sigset_t *awaited) {
     fflush(stdout);
     service_manager_ready();
     while (!must_end(awaited, &tick, has_terminal)) {
-        struct timespec now;
-        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t now_s = clock_ms(CLOCK_MONOTONIC) / 1000;
         controller_tick(program->controller);
         watch_budget(program);
-        if (line_due_s && now.tv_sec >= line_due_s) {
+        if (line_due_s && now_s >= line_due_s) {
             controller_line(program->controller, line, sizeof line);
             log_on_stderr(line);
         }
-        if (now.tv_sec >= line_due_s)
-            line_due_s = now.tv_sec + LINE_S;
+        if (now_s >= line_due_s)
+            line_due_s = now_s + LINE_S;
     }
     service_manager_stopping();
     exit_watchdog_start("sonde-collect", "the calls", 30);

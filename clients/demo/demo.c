@@ -13,6 +13,7 @@
  * hardest thing to sample. --tick begins requests in step with a 4 ms tick, which a profiler with a
  * fixed phase sees always or never. --guide also waits and holds memory (backend.h). At its end the
  * demo prints the CPU time that its threads' own clocks have counted. */
+#include "api/base/clock.h"
 #include "api/error.h"
 #include "api/settings/options.h"
 #include "clients/demo/backend.h"
@@ -111,14 +112,8 @@ uint64_t descend(uint64_t seed, uint64_t depth) {
     return seed;
 }
 
-static uint64_t now_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
 static void sleep_to_tick(void) {
-    uint64_t next = (now_ns(CLOCK_MONOTONIC) / TICK_NS + 1) * TICK_NS + 200000;
+    uint64_t next = ((uint64_t)clock_ns(CLOCK_MONOTONIC) / TICK_NS + 1) * TICK_NS + 200000;
     struct timespec until = {(time_t)(next / 1000000000ull), (long)(next % 1000000000ull)};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
@@ -154,7 +149,7 @@ static void name_thread(const char *base, int number) {
 static void *on_worker(void *number) {
     name_thread("http", (int)(intptr_t)number);
     serve();
-    atomic_fetch_add(&cpu_ns, now_ns(CLOCK_THREAD_CPUTIME_ID));
+    atomic_fetch_add(&cpu_ns, (uint64_t)clock_ns(CLOCK_THREAD_CPUTIME_ID));
     return NULL;
 }
 
@@ -164,7 +159,7 @@ static void *on_short_request(void *number) {
     for (int i = 0; i < 10; i++)
         seed = handle_request(seed);
     atomic_fetch_add(&requests_done, 1);
-    atomic_fetch_add(&cpu_ns, now_ns(CLOCK_THREAD_CPUTIME_ID));
+    atomic_fetch_add(&cpu_ns, (uint64_t)clock_ns(CLOCK_THREAD_CPUTIME_ID));
     return NULL;
 }
 
@@ -187,9 +182,9 @@ static void *on_housekeeping(void *unused) {
 /* Returns on SIGINT or SIGTERM, after --seconds, or after --requests. */
 static void wait_for_end(const sigset_t *signals) {
     struct timespec step = {0, 50000000};
-    uint64_t start = now_ns(CLOCK_MONOTONIC);
+    uint64_t start = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     while (sigtimedwait(signals, NULL, &step) < 0) {
-        double elapsed = (double)(now_ns(CLOCK_MONOTONIC) - start) / 1e9;
+        double elapsed = (double)((uint64_t)clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
         if (settings.seconds > 0 && elapsed >= settings.seconds)
             break;
         if (settings.requests && atomic_load(&requests_done) >= settings.requests)
@@ -227,7 +222,7 @@ static int run(void) {
     if (has_housekeeping)
         pthread_join(housekeeping, NULL);
     printf("demo: %llu requests, cpu_ns %llu, process_cpu_ns %llu\n", atomic_load(&requests_done),
-           atomic_load(&cpu_ns), (unsigned long long)now_ns(CLOCK_PROCESS_CPUTIME_ID));
+           atomic_load(&cpu_ns), (unsigned long long)(uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
     return started == settings.threads ? 0 : 1;
 }
 

@@ -3,6 +3,7 @@
  * Adds the security headers to every answer, ours and h2o's, and logs one line when it has ended.
  * The line never contains a header's value. Refused requests share a few lines a minute, because a
  * client without a token must not fill the disk; the rest is counted. */
+#include "api/base/clock.h"
 #include "gateway/http/http_server.h"
 
 #include <time.h>
@@ -105,9 +106,7 @@ static bool is_refusal(int status) {
 }
 
 static bool is_logged(struct http_server *server, const h2o_req_t *req) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t now_ms = now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+    int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
     if (now_ms - server->refusals.begin_ms >= LINE_LIMIT_SPAN_MS)
         report_left_out(server);
     return !is_refusal(req->res.status) || line_limit_admits(&server->refusals, now_ms);

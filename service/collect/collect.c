@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/collect/collect.h"
 
+#include "api/base/clock.h"
 #include "api/settings/options.h"
 #include "service/collect/encode.h"
 #include "service/store/ids.h"
@@ -12,12 +13,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 static void log_line(struct collect *collect, const char *format, ...) {
     char line[512];
@@ -93,9 +88,7 @@ static void *run(void *context) {
     pthread_setname_np(pthread_self(), "collect");
     lock_take(&collect->lock);
     while (!collect->is_stopping) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
+        const struct timespec until = clock_wait_end(1000);
         (void)lock_wait_until(&collect->lock, &collect->changed, &until);
         lock_drop(&collect->lock);
         collect_tick(collect, clock_ns(CLOCK_MONOTONIC));
@@ -161,11 +154,7 @@ void collect_drain(struct collect *collect) {
     int64_t end_ns = clock_ns(CLOCK_MONOTONIC) + COLLECT_DRAIN_S * NS_PER_S;
     lock_take(&collect->lock);
     while (!is_drained(collect) && clock_ns(CLOCK_MONOTONIC) < end_ns) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += NS_PER_S / 10;
-        until.tv_sec += until.tv_nsec / NS_PER_S;
-        until.tv_nsec %= NS_PER_S;
+        const struct timespec until = clock_wait_end(100);
         (void)lock_wait_until(&collect->lock, &collect->changed, &until);
         for (struct session *session = collect->sessions; session; session = session->next)
             wake_if_due(session, clock_ns(CLOCK_MONOTONIC));

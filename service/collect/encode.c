@@ -320,6 +320,7 @@ static void add_status(struct encoding *encoding, int64_t now_ns) {
     encoding->link->status_ns = now_ns;
     encoding->link->said_pending = session_is_pending(encoding->session);
     encoding->link->said_targets = encoding->session->targets > 0;
+    encoding->link->said_refusal = encoding->session->refusal[0] != 0;
     encoding->session->reported_lost = session_lost(encoding->session);
     encoding->bytes += 64;
 }

@@ -13,9 +13,13 @@ static struct record_choice choose(void *context, const struct engine_target *ta
     struct session *session = context;
     bool is_matched;
     lock_take(&session->collect->lock);
-    struct record_choice choice = collect_settings_choose(session->settings, target->name,
-                                                          target->uuid, time(NULL), &is_matched);
-    choice.is_left_out = is_matched && choice.frequency_hz == 0 && !session->settings->is_paused;
+    struct record_choice choice = {collect_settings_machine_hz(session->settings), 1, false};
+    if (target) {
+        choice = collect_settings_choose(session->settings, target->name, target->uuid, time(NULL),
+                                         &is_matched);
+        choice.is_left_out =
+            is_matched && choice.frequency_hz == 0 && !session->settings->is_paused;
+    }
     lock_drop(&session->collect->lock);
     return choice;
 }
@@ -182,7 +186,8 @@ bool session_status_is_due(const struct collect_link *link, int64_t now_ns) {
     return now_ns - link->status_ns >= COLLECT_STATUS_S * NS_PER_S ||
            session_lost(link->session) != link->session->reported_lost ||
            session_is_pending(link->session) != link->said_pending ||
-           (link->session->targets > 0) != link->said_targets;
+           (link->session->targets > 0) != link->said_targets ||
+           (link->session->refusal[0] != 0) != link->said_refusal;
 }
 
 void session_status(struct session *session, struct sonde_arena *arena,
@@ -197,6 +202,7 @@ void session_status(struct session *session, struct sonde_arena *arena,
     status->lost_samples = session->ring.lost_samples;
     if (session_is_pending(session))
         status->trouble = (char *)"the recording has not begun yet with these settings";
+    status->refusal = session->refusal;
     status->lost = sonde_arena_alloc(arena, 2 * sizeof *status->lost);
     add_loss(arena, status, "memory", session->ring.lost_memory);
     add_loss(arena, status, "too_large", session->ring.lost_too_large);
@@ -215,6 +221,7 @@ static struct recording *start(struct session *session,
         .store = &session->store,
         .identity = &session->identity,
         .first_seq = session->next_seq,
+        .machine = !settings->guests_only,
         .no_heap = !settings->heap,
         .no_totals = !settings->host_totals,
         .max_overhead = settings->max_overhead,
@@ -267,9 +274,20 @@ void session_finish(struct session *session) {
     session->retired = retired;
 }
 
+/* The recorder's lock comes before that of collect. */
+static void read_refusal(struct session *session) {
+    struct recording_state state = {.refusal = ""};
+    if (session->recording)
+        recording_state(session->recording, &state);
+    lock_take(&session->collect->lock);
+    memcpy(session->refusal, state.refusal, sizeof session->refusal);
+    lock_drop(&session->collect->lock);
+}
+
 void session_apply(struct session *session) {
     struct collect *collect = session->collect;
     Sonde__V1__CollectSettings *settings = NULL;
+    read_refusal(session);
     lock_take(&collect->lock);
     bool is_due = session->must_restart;
     if (is_due &&

@@ -55,11 +55,12 @@ struct session {
     uint64_t next_seq, sent_seq, acked_seq, windows;
     struct tables tables;
     struct ring ring;
-    struct collect_link *link;   /* NULL = no call */
-    uint32_t links;              /* that there were */
-    int64_t idle_since_ns;       /* monotonic */
-    uint64_t reported_lost;      /* by the last status */
-    uint32_t targets, not_drawn; /* processes: recorded, and left out by the draw */
+    struct collect_link *link;    /* NULL = no call */
+    uint32_t links;               /* that there were */
+    int64_t idle_since_ns;        /* monotonic */
+    uint64_t reported_lost;       /* by the last status */
+    uint32_t targets, not_drawn;  /* processes: recorded, and left out by the draw */
+    char refusal[RECORD_REFUSAL]; /* why processes without the guest are not recorded */
 };
 
 struct collect_link {
@@ -68,7 +69,7 @@ struct collect_link {
     void *context;
     uint32_t stamp;
     bool is_displaced, has_hello, has_settings;
-    bool said_pending, said_targets; /* what the last status said: session_is_pending, targets */
+    bool said_pending, said_targets, said_refusal; /* by the last status */
     uint64_t sent_seq;
     int64_t status_ns, allowance_ns; /* when: the last status, the last refill */
     double allowance;                /* bytes that may be sent */

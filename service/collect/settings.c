@@ -107,7 +107,14 @@ bool collect_settings_differ(const Sonde__V1__CollectSettings *left,
                              const Sonde__V1__CollectSettings *right) {
     return left->window_s != right->window_s || left->off_cpu_ms != right->off_cpu_ms ||
            left->heap != right->heap || left->host_totals != right->host_totals ||
-           left->max_overhead != right->max_overhead;
+           left->max_overhead != right->max_overhead || left->guests_only != right->guests_only;
+}
+
+uint32_t collect_settings_machine_hz(const Sonde__V1__CollectSettings *settings) {
+    for (size_t i = 0; i < settings->n_rules && !settings->is_paused; i++)
+        if (settings->rules[i]->probability > 0)
+            return settings->frequency_hz;
+    return 0;
 }
 
 /* ---- The draw ---- */

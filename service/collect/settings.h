@@ -22,6 +22,9 @@ SONDE_MUST_USE sonde_err collect_settings_read(const Sonde__V1__CollectSettings 
 bool collect_settings_differ(const Sonde__V1__CollectSettings *left,
                              const Sonde__V1__CollectSettings *right);
 
+/* The rate of the stream of the whole machine; 0 = nobody is recorded. */
+uint32_t collect_settings_machine_hz(const Sonde__V1__CollectSettings *settings);
+
 /* What is recorded of a process now. *is_matched: a rule with a probability above 0 fits.
  *
  * A process is drawn for a term of draw_s at a time: u = the first 8 bytes of SHA-256("draw", seed,

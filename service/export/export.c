@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/export/export.h"
 
+#include "api/base/clock.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -127,12 +129,9 @@ size_t export_states(struct exporter *exporter,
 
 /* They stop one after the other, but share the time: while one is awaited, the other sends. */
 void export_stop(struct exporter *exporter) {
-    struct timespec now;
     if (!exporter)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t until_ns =
-        now.tv_sec * INT64_C(1000000000) + now.tv_nsec + EXPORT_STOP_MS * INT64_C(1000000);
+    int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + EXPORT_STOP_MS * INT64_C(1000000);
     for (size_t i = 0; i < exporter->count; i++)
         sender_stop(exporter->senders[i], until_ns);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/export/sender.h"
 
+#include "api/base/clock.h"
 #include "service/locks.h"
 #include "service/recording/queue.h"
 
@@ -45,17 +46,10 @@ struct sender {
     char trouble[256];
 };
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 /* With the lock held: waits for a change until CLOCK_MONOTONIC is until_ns; false if it is. */
 static bool wait_until(struct sender *sender, int64_t until_ns) {
-    const struct timespec until = {until_ns / NS_PER_S, until_ns % NS_PER_S};
-    return pthread_cond_clockwait(&sender->changed, &sender->lock.mutex, CLOCK_MONOTONIC, &until) ==
-           0;
+    const struct timespec until = clock_timespec(until_ns);
+    return lock_wait_until(&sender->lock, &sender->changed, &until);
 }
 
 /* ---- Counters and messages ---- */
@@ -105,7 +99,7 @@ static uint32_t randomised(uint32_t ms) {
 
 /* False if sending is cancelled. */
 static bool wait_ms(struct sender *sender, uint32_t ms) {
-    int64_t until_ns = now_ns() + ms * NS_PER_MS;
+    int64_t until_ns = clock_ns(CLOCK_MONOTONIC) + ms * NS_PER_MS;
     lock_take(&sender->lock);
     sender->retries++;
     while (!sender->is_cancelled && wait_until(sender, until_ns)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/function_times/function_recorder.h"
 
+#include "api/base/clock.h"
 #include "service/engine/record/record.h"
 #include "service/locks.h"
 
@@ -17,12 +18,6 @@ struct function_recorder {
     bool is_stopping;
 };
 
-static uint64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 static void on_record(void *context, const struct record *record) {
     struct function_recorder *recorder = context;
     if (record->event == SONDE_ON_CPU)
@@ -35,11 +30,9 @@ static void *run_clock(void *context) {
     struct function_recorder *recorder = context;
     lock_take(&recorder->lock);
     while (!recorder->is_stopping) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec++;
+        const struct timespec until = clock_wait_end(1000);
         lock_drop(&recorder->lock);
-        record_tick(recorder->recorder, now_ms());
+        record_tick(recorder->recorder, (uint64_t)clock_ms(CLOCK_MONOTONIC));
         lock_take(&recorder->lock);
         if (!recorder->is_stopping)
             (void)lock_wait_until(&recorder->lock, &recorder->stop, &until);
@@ -58,7 +51,7 @@ sonde_err function_recorder_start(struct engine *engine, struct function_times *
         .frequency_hz = FUNCTION_RECORDER_HZ,
         .window_ms = FUNCTION_RECORDER_WINDOW_MS,
         .heap_ms = UINT32_MAX, /* none */
-        .now_monotonic_ms = now_ms(),
+        .now_monotonic_ms = (uint64_t)clock_ms(CLOCK_MONOTONIC),
         .max_overhead = FUNCTION_RECORDER_OVERHEAD,
         .on_record = on_record,
         .context = recorder,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/process/foreign_memory.h"
 
+#include "api/base/clock.h"
 #include "service/locks.h"
 
 #include <errno.h>
@@ -260,18 +261,12 @@ static void return_reader(struct slot *slot, enum slot_state state) {
     lock_drop(&readers.lock);
 }
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
-}
-
 /* True when the reader answers or has ended. */
 static bool await(int socket) {
-    int64_t until_ms = now_ms() + FOREIGN_MEMORY_MS;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + FOREIGN_MEMORY_MS;
     for (;;) {
         struct pollfd answer = {.fd = socket, .events = POLLIN};
-        int64_t left_ms = until_ms - now_ms();
+        int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
         if (left_ms <= 0)
             return false;
         if (poll(&answer, 1, (int)left_ms) > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/programs/late_store.h"
 
+#include "api/base/clock.h"
 #include "service/locks.h"
 #include "service/store/open.h"
 
@@ -22,12 +23,6 @@ struct late {
     char reason[300];
 };
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Without the lock, by one thread at a time. */
 static void try_to_open(struct late *late, bool has_readable) {
     struct store *real = NULL, *readable = NULL;
@@ -39,7 +34,7 @@ static void try_to_open(struct late *late, bool has_readable) {
     late->real = real;
     late->readable = has_readable ? late->readable : readable;
     late->is_opening = false;
-    late->next_ms = now_ms() + LATE_RETRY_MS;
+    late->next_ms = clock_ms(CLOCK_MONOTONIC) + LATE_RETRY_MS;
     if (err)
         snprintf(late->reason, sizeof late->reason, "%s", sonde_diag_text(&diag, err));
     lock_drop(&late->lock);
@@ -51,7 +46,7 @@ static void try_to_open(struct late *late, bool has_readable) {
 static struct store *get(struct store *store, bool for_writing, struct sonde_diag *diag) {
     struct late *late = (struct late *)store;
     lock_take(&late->lock);
-    bool is_due = !late->real && !late->is_opening && now_ms() >= late->next_ms;
+    bool is_due = !late->real && !late->is_opening && clock_ms(CLOCK_MONOTONIC) >= late->next_ms;
     bool has_readable = late->readable != NULL;
     late->is_opening = late->is_opening || is_due;
     lock_drop(&late->lock);

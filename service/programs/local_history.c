@@ -43,7 +43,8 @@ static sonde_err open_store(struct local_history *history,
 }
 
 static void send_record(void *exporter, const struct record *record) {
-    export_record(exporter, record);
+    if (!record->is_outside)
+        export_record(exporter, record);
 }
 
 static sonde_err start(struct local_history *history, const struct local_history_options *options,

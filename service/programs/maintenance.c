@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/programs/maintenance.h"
 
+#include "api/base/clock.h"
 #include "service/locks.h"
 
 #include <signal.h>
@@ -35,9 +36,7 @@ static void maintain(struct maintenance *maintenance) {
 
 /* False when the thread shall end. */
 static bool pause_until_next(struct maintenance *maintenance) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += maintenance->interval_s;
+    const struct timespec until = clock_wait_end(maintenance->interval_s * INT64_C(1000));
     lock_take(&maintenance->lock);
     while (!maintenance->is_ending &&
            lock_wait_until(&maintenance->lock, &maintenance->changed, &until))

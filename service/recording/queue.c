@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/queue.h"
 
+#include "api/base/clock.h"
 #include "api/profile/event.h"
 #include "service/locks.h"
 
@@ -147,15 +148,10 @@ void queue_add_totals(struct queue *queue, const struct totals_row *rows, size_t
 
 /* With the lock held. */
 static void wait_for_item(struct queue *queue, uint32_t wait_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += wait_ms / 1000;
-    until.tv_nsec += wait_ms % 1000 * 1000000l;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    int failed = 0;
-    while (!queue->first && !queue->is_awake && !failed)
-        failed = pthread_cond_timedwait(&queue->changed, &queue->lock.mutex, &until);
+    const struct timespec until = clock_wait_end(wait_ms);
+    while (!queue->first && !queue->is_awake &&
+           lock_wait_until(&queue->lock, &queue->changed, &until))
+        continue;
 }
 
 struct queue_item *queue_take(struct queue *queue, size_t max_bytes, uint32_t wait_ms) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/recording.h"
 
+#include "api/base/clock.h"
 #include "service/engine/record/record.h"
 #include "service/locks.h"
 #include "service/recording/batch.h"
@@ -34,12 +35,6 @@ struct recording {
     char trouble[256];
 };
 
-static int64_t now_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 static void log_line(struct recording *recording, const char *what, const char *text) {
     char line[512];
     snprintf(line, sizeof line, "%s%.400s", what, text);
@@ -53,13 +48,12 @@ static void set_trouble(struct recording *recording, const char *text) {
     lock_drop(&recording->lock);
 }
 
-/* Waits until a time on the real-time clock; false if the recording is stopping. */
-static bool wait_until(struct recording *recording, int64_t unix_ns) {
-    const struct timespec until = {unix_ns / NS_PER_S, unix_ns % NS_PER_S};
-    int failed = 0;
+/* False if the recording is stopping. */
+static bool pause_for(struct recording *recording, int64_t ns) {
+    const struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + ns);
     lock_take(&recording->lock);
-    while (!recording->is_stopping && !failed)
-        failed = pthread_cond_timedwait(&recording->stop, &recording->lock.mutex, &until);
+    while (!recording->is_stopping && lock_wait_until(&recording->lock, &recording->stop, &until))
+        continue;
     bool goes_on = !recording->is_stopping;
     lock_drop(&recording->lock);
     return goes_on;
@@ -94,7 +88,7 @@ static bool put(struct recording *recording, size_t item_count) {
         log_line(recording, "history: windows wait in memory: ", sonde_diag_text(&diag, err));
     while (err == SONDE_UNAVAILABLE && goes_on) {
         set_trouble(recording, sonde_diag_text(&diag, err));
-        goes_on = wait_until(recording, now_ns(CLOCK_REALTIME) + pause_s * NS_PER_S);
+        goes_on = pause_for(recording, pause_s * NS_PER_S);
         pause_s = pause_s * 2 < RECORDING_MAX_RETRY_S ? pause_s * 2 : RECORDING_MAX_RETRY_S;
         diag = (struct sonde_diag){0};
         err = store_put(recording->options.store, &batch, &result, &diag);
@@ -166,42 +160,61 @@ static void *run_writer(void *context) {
         if (list)
             goes_on = write_list(recording, list);
         if (list && goes_on && !is_stopping)
-            (void)wait_until(recording,
-                             now_ns(CLOCK_REALTIME) + RECORDING_GATHER_MS * (NS_PER_S / 1000));
+            (void)pause_for(recording, RECORDING_GATHER_MS * (NS_PER_S / 1000));
     }
     return NULL;
 }
 
 /* ---- The clock ---- */
 
+/* The interval has the length of the monotonic clock, even if the date was set meanwhile. */
 static void scan(struct recording *recording, int64_t *last_ns) {
     const struct totals_row *rows;
     size_t count;
-    int64_t now = now_ns(CLOCK_REALTIME);
+    int64_t now = clock_ns(CLOCK_REALTIME), now_ns = clock_ns(CLOCK_MONOTONIC);
     sonde_err err = totals_scan(recording->totals, &rows, &count, NULL);
     if (!err && *last_ns && count > 0)
-        queue_add_totals(recording->queue, rows, count, *last_ns, now);
-    *last_ns = err ? 0 : now;
+        queue_add_totals(recording->queue, rows, count, now - (now_ns - *last_ns), now);
+    *last_ns = err ? 0 : now_ns;
+}
+
+/* What the date is ahead of the monotonic clock changes only when somebody sets it. */
+static void report_step(struct recording *recording, int64_t *ahead_ns) {
+    char line[160];
+    int64_t ahead = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+    int64_t step_ns = ahead - *ahead_ns, half = step_ns > 0 ? NS_PER_S / 2 : -NS_PER_S / 2;
+    long long step_s = (step_ns + half) / NS_PER_S;
+    *ahead_ns = ahead;
+    if (llabs(step_s) < RECORDING_STEP_S)
+        return;
+    snprintf(line, sizeof line,
+             "the clock was set %s by %lld s; windows go on at their new time, and a range that "
+             "the step touches %s",
+             step_s > 0 ? "forward" : "back", llabs(step_s),
+             step_s > 0 ? "has a gap" : "holds the time before and after it");
+    log_line(recording, "history: ", line);
 }
 
 /* Wakes up at each full second. */
 static void *run_clock(void *context) {
     struct recording *recording = context;
     int64_t window_ns = recording->options.window_ms * (NS_PER_S / 1000);
-    int64_t now = now_ns(CLOCK_REALTIME), last_scan_ns = 0;
-    int64_t next_scan_ns = now;
+    int64_t ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC), last_scan_ns = 0;
+    int64_t next_scan_ns = clock_ns(CLOCK_REALTIME), pause_ns = 0;
     pthread_setname_np(pthread_self(), "history-clock");
     do {
-        record_tick(recording->recorder, (uint64_t)(now_ns(CLOCK_MONOTONIC) / 1000000));
-        now = now_ns(CLOCK_REALTIME);
-        if (recording->totals && (now >= next_scan_ns || now < next_scan_ns - 2 * window_ns)) {
+        record_tick(recording->recorder, (uint64_t)clock_ms(CLOCK_MONOTONIC));
+        report_step(recording, &ahead_ns);
+        int64_t now = clock_ns(CLOCK_REALTIME);
+        if (recording->totals && (now >= next_scan_ns || next_scan_ns - now > window_ns)) {
             scan(recording, &last_scan_ns);
             next_scan_ns = now - now % window_ns + window_ns;
         }
-        now = now_ns(CLOCK_REALTIME);
-        int64_t second_ns = now - now % NS_PER_S + NS_PER_S;
-        now = recording->totals && next_scan_ns < second_ns ? next_scan_ns : second_ns;
-    } while (wait_until(recording, now) && !atomic_load(&recording->is_finished));
+        now = clock_ns(CLOCK_REALTIME);
+        pause_ns = NS_PER_S - now % NS_PER_S;
+        if (recording->totals && next_scan_ns - now < pause_ns)
+            pause_ns = next_scan_ns - now;
+    } while (pause_for(recording, pause_ns) && !atomic_load(&recording->is_finished));
     return NULL;
 }
 
@@ -211,7 +224,7 @@ static void on_record(void *context, const struct record *record) {
     struct recording *recording = context;
     if (recording->options.functions && record->event == SONDE_ON_CPU && !record->is_outside)
         function_times_add(recording->options.functions, record->target->name, record->profile);
-    if (recording->options.on_record && !record->is_outside)
+    if (recording->options.on_record)
         recording->options.on_record(recording->options.context, record);
     if (recording->queue)
         queue_add_record(recording->queue, record);
@@ -253,7 +266,7 @@ static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
         .frequency_hz = options->frequency_hz,
         .window_ms = options->window_ms,
         .heap_ms = RECORD_HEAP_MS,
-        .now_monotonic_ms = (uint64_t)(now_ns(CLOCK_MONOTONIC) / 1000000),
+        .now_monotonic_ms = (uint64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000),
         .max_overhead = options->max_overhead > 0 ? options->max_overhead : RECORDING_MAX_OVERHEAD,
         .off_cpu_ms = options->off_cpu_ms,
         .no_heap = options->no_heap,

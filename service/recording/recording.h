@@ -23,6 +23,7 @@
 #define RECORDING_HZ           19
 #define RECORDING_MAX_OVERHEAD 0.005 /* of a target's CPU time */
 #define RECORDING_BATCH_BYTES  (8u << 20)
+#define RECORDING_STEP_S       2   /* the date is set by more: reported */
 #define RECORDING_GATHER_MS    300 /* windows of many targets end together: one batch */
 #define RECORDING_RETRY_S      1   /* the first pause after a failure; it doubles */
 #define RECORDING_MAX_RETRY_S  30
@@ -36,14 +37,14 @@ struct recording_options {
     const struct identity *identity;
     uint64_t first_seq;
     bool no_heap, no_totals;
-    bool machine;        /* also processes without a guest (record.h), which only the store gets */
+    bool machine;        /* also processes without the guest (record.h) */
     double max_overhead; /* 0 = RECORDING_MAX_OVERHEAD */
     struct record_choice (*choose)(void *context,
                                    const struct engine_target *target);     /* record.h */
     void (*on_counts)(void *context, uint32_t recorded, uint32_t left_out); /* the same */
     uint32_t frequency_hz, window_ms, off_cpu_ms; /* 0 = 19 Hz, 10 s, no off-CPU time */
     size_t queue_bytes;                           /* 0 = 64 MiB */
-    struct function_times *functions;             /* gets windows of guests, too; NULL = none */
+    struct function_times *functions;             /* gets windows of guests; NULL = none */
     void (*log)(const char *line);
     /* May be NULL. On the engine's workers, several at a time. The profile is borrowed; share it to
      * keep it. */

@@ -3,6 +3,7 @@
  * A server and the parts of its handlers: saved captures, history, names of users. */
 #include "service/rpc/server.h"
 
+#include "api/base/clock.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/history/history.h"
 #include "service/rpc/method_table.h"
@@ -64,12 +65,10 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
 sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc_server **out,
                             struct sonde_diag *diag) {
     struct rpc_server *server = calloc(1, sizeof *server);
-    struct timespec now;
     sigset_t all, before;
     if (!server)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    clock_gettime(CLOCK_REALTIME, &now);
-    server->start_unix_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    server->start_unix_ns = clock_ns(CLOCK_REALTIME);
     server->methods = rpc_methods;
     server->method_count = rpc_method_count;
     take_options(server, options);

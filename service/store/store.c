@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/store.h"
 
+#include "api/base/clock.h"
+
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 sonde_err store_stop_check(const struct store_stop *stop, struct sonde_diag *diag) {
-    struct timespec now;
     if (!stop)
         return SONDE_OK;
     if (atomic_load(&stop->is_stopped))
         return SONDE_CANCELLED;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    if (!stop->deadline_ns || now_ns < stop->deadline_ns)
+    if (!stop->deadline_ns || (uint64_t)clock_ns(CLOCK_MONOTONIC) < stop->deadline_ns)
         return SONDE_OK;
     return sonde_fail(diag, SONDE_DEADLINE_EXCEEDED,
                       "the query took too long: shorten the range or select fewer windows");

@@ -7,6 +7,7 @@
  * lines. The symbol table has the linkage name, with the compiler's clone suffixes, and is the only
  * source where DWARF has no function: assembly, padding, objects built without -g. */
 #include "api/base/array.h"
+#include "api/base/clock.h"
 #include "api/hash_index.h"
 #include "service/symbol/demangle.h"
 #include "service/symbol/store.h"
@@ -394,11 +395,6 @@ sonde_err symbol_resolve(struct symbol_store *store, const struct symbol_query *
 sonde_err symbol_resolve_wait(struct symbol_store *store, const struct symbol_query *queries,
                               size_t count, uint32_t wait_ms, struct sonde_arena *arena,
                               struct symbol_answer *answers) {
-    struct timespec deadline;
-    clock_gettime(CLOCK_REALTIME, &deadline);
-    deadline.tv_sec += wait_ms / 1000;
-    deadline.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    deadline.tv_sec += deadline.tv_nsec / 1000000000;
-    deadline.tv_nsec %= 1000000000;
+    const struct timespec deadline = clock_wait_end(wait_ms);
     return resolve(queries, count, &deadline, arena, answers);
 }

@@ -126,7 +126,7 @@ void loaded_symbols_finish(struct loaded_symbols *symbols);
 /* --- line tables (module_lines.c) ------------------------------------------------------------- */
 
 /* The line table if it is ready. Otherwise starts building it, waits until the deadline
- * (CLOCK_REALTIME; NULL = do not wait), and returns NULL if it is still not ready. */
+ * (CLOCK_MONOTONIC; NULL = do not wait), and returns NULL if it is still not ready. */
 struct loaded_lines *symbol_module_lines(struct symbol_module *module,
                                          const struct timespec *deadline);
 void loaded_lines_finish(struct loaded_lines *lines);

@@ -138,7 +138,7 @@ size_t make_heap_records(struct heap_delta *delta, int snapshot, uint64_t epoch,
     struct sonde_profile *profile = make_snapshot(snapshot + 1), *live, *allocated;
     int64_t since_ns, now_ns = BEGIN_NS + (snapshot + 1) * 60000 * MS;
     must(heap_delta_live(profile, now_ns, &live));
-    must(heap_delta_allocated(delta, profile, epoch, now_ns, &since_ns, &allocated));
+    must(heap_delta_allocated(delta, profile, epoch, now_ns, now_ns, &since_ns, &allocated));
     sonde_profile_destroy(profile);
     records[0] = heap_record(SONDE_MEM_INUSE, live, now_ns, now_ns);
     if (!allocated)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/run/helper.h"
 
+#include "api/base/clock.h"
 #include "clients/cli/run/jemalloc_probe.h"
 
 #include <errno.h>
@@ -14,9 +15,7 @@
 #include <unistd.h>
 
 uint64_t helper_now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)clock_ms(CLOCK_MONOTONIC);
 }
 
 void helper_add(struct helper *helper, const char *argument) {

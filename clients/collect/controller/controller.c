@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/controller/controller.h"
 
+#include "api/base/clock.h"
 #include "clients/collect/controller/controller_state.h"
 
 #include <stdarg.h>
@@ -13,15 +14,11 @@
 #define STOP_WAIT_MS 5000
 
 int64_t now_monotonic_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return clock_ms(CLOCK_MONOTONIC);
 }
 
 int64_t now_unix_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return clock_ns(CLOCK_REALTIME);
 }
 
 void log_line(struct controller *controller, const char *format, ...) {

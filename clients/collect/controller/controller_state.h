@@ -21,7 +21,7 @@ struct host_status {
     uint32_t targets, not_drawn;
     uint64_t windows, acked_seq, next_seq, kept_bytes, merged_windows, lost_samples;
     struct loss lost[MAX_LOSSES];
-    char trouble[256];
+    char trouble[256], refusal[256];
 };
 
 struct host {

@@ -128,6 +128,7 @@ static void fill_host(Sonde__V1__FleetHost *to, const struct host *host, int64_t
     to->epoch = host->epoch;
     to->clock_offset_ns = host->clock_offset_ns;
     to->targets = host->state == HOST_CONNECTED ? host->status.targets : 0;
+    to->refusal = text(host->status.refusal);
     to->windows = host->windows;
     to->bytes = host->bytes_received;
     to->kept_bytes = host->status.kept_bytes;

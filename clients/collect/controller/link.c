@@ -193,6 +193,7 @@ static void read_status(struct host *host, const Sonde__V1__CollectStatus *from)
     for (size_t i = 0; i < from->n_lost; i++)
         loss_add(status->lost, from->lost[i]->cause, from->lost[i]->count);
     snprintf(status->trouble, sizeof status->trouble, "%s", from->trouble);
+    snprintf(status->refusal, sizeof status->refusal, "%s", from->refusal);
 }
 
 static sonde_err read_hello(struct link *link, const Sonde__V1__CollectHello *hello,

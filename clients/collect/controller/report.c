@@ -146,6 +146,7 @@ static void put_host(struct sonde_buf *out, const struct controller *controller,
     put_number(out, "epoch", host->epoch);
     put_labels(out, host);
     put_number(out, "targets", host->status.targets);
+    put_text(out, "refusal", host->status.refusal);
     put_number(out, "windows", host->windows);
     put_number(out, "bytes", host->bytes_received);
     put_number(out, "last_window_unix_s", (uint64_t)host->last_window_unix_ns / 1000000000);

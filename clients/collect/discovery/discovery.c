@@ -7,6 +7,7 @@
  * its writer may be in the middle of it. */
 #include "clients/collect/discovery/discovery.h"
 
+#include "api/base/clock.h"
 #include "clients/collect/discovery/fetcher.h"
 #include "clients/collect/discovery/merge.h"
 
@@ -66,12 +67,6 @@ static void set_trouble(struct discovery *discovery, struct source *source, cons
         say(discovery, source, text);
 }
 
-static int64_t unix_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 /* Takes a result: a list, or NULL with the reason. Returns true if the source has a new list. */
 static bool take_result(struct discovery *discovery, struct source *source, struct host_list *list,
                         const struct sonde_diag *diag) {
@@ -83,7 +78,7 @@ static bool take_result(struct discovery *discovery, struct source *source, stru
     source->list = list;
     pthread_mutex_lock(&discovery->lock);
     source->state.hosts = list->count;
-    source->state.unix_ns = unix_ns();
+    source->state.unix_ns = clock_ns(CLOCK_REALTIME);
     pthread_mutex_unlock(&discovery->lock);
     set_trouble(discovery, source, "");
     return true;
@@ -204,24 +199,19 @@ static void merge_and_report(struct discovery *discovery) {
     merged_hosts_finish(&merged);
 }
 
-static int64_t monotonic_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
 static void *run(void *context) {
     struct discovery *discovery = context;
-    int64_t looked_ms = monotonic_ms();
+    int64_t looked_ms = clock_ms(CLOCK_MONOTONIC);
     while (!atomic_load(&discovery->is_stopping)) {
         struct pollfd fds[] = {{.fd = discovery->wake_fd, .events = POLLIN},
                                {.fd = discovery->inotify_fd, .events = POLLIN}};
         poll(fds, 2, LOOK_MS);
         bool is_new = take_fetched(discovery);
         is_new |= take_events(discovery);
-        if (monotonic_ms() - looked_ms >= LOOK_MS) { /* also in a folder full of events */
+        if (clock_ms(CLOCK_MONOTONIC) - looked_ms >=
+            LOOK_MS) { /* also in a folder full of events */
             is_new |= look_at_files(discovery, NULL);
-            looked_ms = monotonic_ms();
+            looked_ms = clock_ms(CLOCK_MONOTONIC);
         }
         if (is_new)
             merge_and_report(discovery);
@@ -243,7 +233,6 @@ static sonde_err start_file(struct discovery *discovery, struct source *source,
 
 static sonde_err start_sources(struct discovery *discovery, const char *const *texts,
                                struct sonde_diag *diag) {
-    struct timespec until;
     sonde_err err = SONDE_OK;
     for (size_t i = 0; i < discovery->count && !err; i++) {
         struct source *source = &discovery->sources[i];
@@ -257,8 +246,7 @@ static sonde_err start_sources(struct discovery *discovery, const char *const *t
                   ? start_file(discovery, source, diag)
                   : fetcher_start(&source->spec, discovery->wake_fd, &source->fetcher, diag);
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += FIRST_S;
+    const struct timespec until = clock_wait_end(FIRST_S * INT64_C(1000));
     for (size_t i = 0; i < discovery->count && !err; i++)
         if (discovery->sources[i].fetcher)
             fetcher_wait(discovery->sources[i].fetcher, &until);

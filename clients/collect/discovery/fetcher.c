@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/discovery/fetcher.h"
 
+#include "api/base/clock.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -25,13 +27,6 @@ static void destroy(struct fetcher *fetcher) {
     free(fetcher);
 }
 
-static struct timespec after_s(int seconds) {
-    struct timespec moment;
-    clock_gettime(CLOCK_MONOTONIC, &moment);
-    moment.tv_sec += seconds;
-    return moment;
-}
-
 static sonde_err read_once(struct fetcher *fetcher, struct host_list **list,
                            struct sonde_diag *diag) {
     return fetcher->spec.kind == SOURCE_DNS
@@ -53,9 +48,9 @@ static void publish(struct fetcher *fetcher, struct host_list *list,
 
 /* With the lock. */
 static void pause_for(struct fetcher *fetcher, int seconds) {
-    struct timespec until = after_s(seconds);
+    const struct timespec until = clock_wait_end(seconds * INT64_C(1000));
     while (!fetcher->is_stopping &&
-           pthread_cond_timedwait(&fetcher->changed, &fetcher->lock, &until) == 0)
+           pthread_cond_clockwait(&fetcher->changed, &fetcher->lock, CLOCK_MONOTONIC, &until) == 0)
         ;
 }
 
@@ -83,15 +78,6 @@ static void *run(void *context) {
     return NULL;
 }
 
-static void init_locks(struct fetcher *fetcher) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&fetcher->lock, NULL);
-    pthread_cond_init(&fetcher->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 sonde_err fetcher_start(const struct source_spec *spec, int wake_fd, struct fetcher **fetcher,
                         struct sonde_diag *diag) {
     *fetcher = calloc(1, sizeof **fetcher);
@@ -99,7 +85,8 @@ sonde_err fetcher_start(const struct source_spec *spec, int wake_fd, struct fetc
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "not enough memory for %.200s", spec->name);
     (*fetcher)->spec = *spec;
     (*fetcher)->wake_fd = wake_fd;
-    init_locks(*fetcher);
+    pthread_mutex_init(&(*fetcher)->lock, NULL);
+    pthread_cond_init(&(*fetcher)->changed, NULL);
     int failure = pthread_create(&(*fetcher)->thread, NULL, run, *fetcher);
     if (!failure)
         return SONDE_OK;
@@ -111,7 +98,7 @@ sonde_err fetcher_start(const struct source_spec *spec, int wake_fd, struct fetc
 void fetcher_wait(struct fetcher *fetcher, const struct timespec *until) {
     pthread_mutex_lock(&fetcher->lock);
     while (!fetcher->has_result &&
-           pthread_cond_timedwait(&fetcher->changed, &fetcher->lock, until) == 0)
+           pthread_cond_clockwait(&fetcher->changed, &fetcher->lock, CLOCK_MONOTONIC, until) == 0)
         ;
     pthread_mutex_unlock(&fetcher->lock);
 }
@@ -130,12 +117,12 @@ bool fetcher_take(struct fetcher *fetcher, struct host_list **list, struct sonde
 void fetcher_stop(struct fetcher *fetcher) {
     if (!fetcher)
         return;
-    struct timespec until = after_s(FETCHER_STOP_S);
+    const struct timespec until = clock_wait_end(FETCHER_STOP_S * 1000);
     pthread_mutex_lock(&fetcher->lock);
     fetcher->is_stopping = true;
     pthread_cond_broadcast(&fetcher->changed);
     while (!fetcher->is_done &&
-           pthread_cond_timedwait(&fetcher->changed, &fetcher->lock, &until) == 0)
+           pthread_cond_clockwait(&fetcher->changed, &fetcher->lock, CLOCK_MONOTONIC, &until) == 0)
         ;
     bool is_done = fetcher->is_done;
     fetcher->is_abandoned = !is_done;

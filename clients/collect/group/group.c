@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/group/group.h"
 
+#include "api/base/clock.h"
 #include "clients/c/client.h"
 #include "clients/collect/group/members.h"
 #include "proto/sonde/v1/history.pb-c.h"
@@ -27,12 +28,6 @@ struct group {
     bool is_stopping;
     char trouble[400];
 };
-
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static int64_t lease_ms(const struct group *group) {
     return (int64_t)group->options.lease_s * 1000;
@@ -92,7 +87,7 @@ static void update(struct group *group, const Sonde__V1__RenewLeaseResponse *ans
     size_t count = 0;
     for (size_t i = 0; answer && i < answer->n_leases && count < MEMBERS_MAX; i++)
         names[count++] = answer->leases[i]->holder;
-    if (members_update(&group->members, group->options.own, names, count, now_ms(),
+    if (members_update(&group->members, group->options.own, names, count, clock_ms(CLOCK_MONOTONIC),
                        lease_ms(group)))
         report_members(group);
 }
@@ -121,7 +116,7 @@ static void renew(struct group *group) {
     bool knows_nobody = group->members.count == 0;
     if (!err)
         update(group, (const Sonde__V1__RenewLeaseResponse *)answer);
-    else if (knows_nobody && now_ms() - group->start_ms >= ALONE * lease_ms(group))
+    else if (knows_nobody && clock_ms(CLOCK_MONOTONIC) - group->start_ms >= ALONE * lease_ms(group))
         update(group, NULL);
     if (answer)
         protobuf_c_message_free_unpacked(answer, NULL);
@@ -131,15 +126,11 @@ static void renew(struct group *group) {
 
 /* Returns whether the group is stopping. */
 static bool pause_for(struct group *group, int64_t ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ms % 1000 * 1000000;
-    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = clock_wait_end(ms);
     int error = 0;
     pthread_mutex_lock(&group->lock);
     while (!group->is_stopping && error == 0)
-        error = pthread_cond_timedwait(&group->changed, &group->lock, &until);
+        error = pthread_cond_clockwait(&group->changed, &group->lock, CLOCK_MONOTONIC, &until);
     bool is_stopping = group->is_stopping;
     pthread_mutex_unlock(&group->lock);
     return is_stopping;
@@ -175,7 +166,7 @@ sonde_err group_start(const struct group_options *options, struct group **starte
     if (!group)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the group");
     group->options = *options;
-    group->start_ms = now_ms();
+    group->start_ms = clock_ms(CLOCK_MONOTONIC);
     pthread_mutex_init(&group->lock, NULL);
     pthread_cond_init(&group->changed, NULL);
     if (pthread_create(&group->thread, NULL, run, group) != 0) {

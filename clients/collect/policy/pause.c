@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/collect/policy/pause.h"
 
+#include "api/base/clock.h"
 #include "api/bytes.h"
 #include "api/text/time_text.h"
 #include "api/text/utf8.h"
@@ -193,9 +194,7 @@ bool pause_is_set(struct pause_switch *from, char *reason, size_t size) {
 
 sonde_err pause_set(struct pause_switch *to, bool is_paused, const char *reason,
                     struct sonde_diag *diag) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t now_unix_ns = now.tv_sec * NS_PER_S + now.tv_nsec;
+    int64_t now_unix_ns = clock_ns(CLOCK_REALTIME);
     if (to->dir)
         return pause_write(to->dir, is_paused, reason, now_unix_ns, diag);
     sonde_err err = check_reason(reason, diag);

@@ -8,6 +8,7 @@
  * more. */
 #include "clients/collect/spool/deliver.h"
 
+#include "api/base/clock.h"
 #include "clients/c/client.h"
 #include "clients/collect/policy/backoff.h"
 #include "proto/sonde/v1/history.pb-c.h"
@@ -45,22 +46,10 @@ struct deliver {
     struct deliver_state state;
 };
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* With the lock held: waits until something changes; false after `until_ms`. */
 static bool wait_change(struct deliver *deliver, int64_t until_ms) {
-    struct timespec until;
-    int64_t left_ms = until_ms - now_ms();
-    clock_gettime(CLOCK_REALTIME, &until);
-    left_ms = left_ms > 0 ? left_ms : 0;
-    until.tv_nsec += left_ms % 1000 * 1000000;
-    until.tv_sec += left_ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    return pthread_cond_timedwait(&deliver->changed, &deliver->lock, &until) == 0;
+    const struct timespec until = clock_timespec(until_ms * 1000000);
+    return pthread_cond_clockwait(&deliver->changed, &deliver->lock, CLOCK_MONOTONIC, &until) == 0;
 }
 
 static bool is_stopping(struct deliver *deliver) {
@@ -71,9 +60,9 @@ static bool is_stopping(struct deliver *deliver) {
 }
 
 static void pause_for(struct deliver *deliver, uint32_t ms) {
-    int64_t until_ms = now_ms() + ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + ms;
     pthread_mutex_lock(&deliver->lock);
-    while (!deliver->is_stopping && now_ms() < until_ms)
+    while (!deliver->is_stopping && clock_ms(CLOCK_MONOTONIC) < until_ms)
         (void)wait_change(deliver, until_ms);
     pthread_mutex_unlock(&deliver->lock);
 }
@@ -144,12 +133,12 @@ static sonde_err open_call(struct deliver *deliver, struct sonde_slice first,
 
 /* Also until the call may send the next request. */
 static sonde_err wait_answer(struct deliver *deliver, struct sonde_diag *diag) {
-    int64_t until_ms = now_ms() + DELIVER_DEADLINE_MS;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + DELIVER_DEADLINE_MS;
     sonde_err err = SONDE_OK;
     pthread_mutex_lock(&deliver->lock);
     while (!(deliver->has_answer && deliver->has_sent) && !deliver->has_ended &&
            !deliver->is_stopping && !err)
-        if (!wait_change(deliver, until_ms) && now_ms() >= until_ms)
+        if (!wait_change(deliver, until_ms) && clock_ms(CLOCK_MONOTONIC) >= until_ms)
             err = sonde_fail(diag, SONDE_DEADLINE_EXCEEDED,
                              "History did not answer in %u s; its log says what it waits for",
                              DELIVER_DEADLINE_MS / 1000);
@@ -199,10 +188,11 @@ static void choose_address(struct deliver *deliver, sonde_err err) {
     bool was_sent = err == SONDE_DEADLINE_EXCEEDED || err == SONDE_UNAVAILABLE;
     if (was_sent && !deliver->is_uncertain) {
         deliver->is_uncertain = true;
-        deliver->uncertain_ms = now_ms();
+        deliver->uncertain_ms = clock_ms(CLOCK_MONOTONIC);
     }
     if (deliver->options.address_count < 2 ||
-        (deliver->is_uncertain && now_ms() - deliver->uncertain_ms < DELIVER_SWITCH_MS))
+        (deliver->is_uncertain &&
+         clock_ms(CLOCK_MONOTONIC) - deliver->uncertain_ms < DELIVER_SWITCH_MS))
         return;
     deliver->address = (deliver->address + 1) % deliver->options.address_count;
     deliver->is_uncertain = false;
@@ -258,9 +248,9 @@ static bool is_asked(const struct deliver *deliver, uint64_t stack) {
 static void ask_hosts(struct deliver *deliver, const struct spool_entry *entries, size_t count) {
     uint64_t *sources = malloc((count + 1) * sizeof *sources);
     size_t first = deliver->asked_count, source_count = 0;
-    if (now_ms() - deliver->forgot_ms > FORGET_S * 1000) {
+    if (clock_ms(CLOCK_MONOTONIC) - deliver->forgot_ms > FORGET_S * 1000) {
         deliver->asked_count = first = 0;
-        deliver->forgot_ms = now_ms();
+        deliver->forgot_ms = clock_ms(CLOCK_MONOTONIC);
     }
     for (size_t i = 0; i < deliver->unknown_count && deliver->asked_count < MAX_UNKNOWN; i++)
         if (!is_asked(deliver, deliver->unknown[i]))
@@ -373,7 +363,7 @@ sonde_err deliver_create(const struct deliver_options *options, struct deliver *
     if (!deliver)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the delivery");
     deliver->options = *options;
-    deliver->forgot_ms = now_ms();
+    deliver->forgot_ms = clock_ms(CLOCK_MONOTONIC);
     pthread_mutex_init(&deliver->lock, NULL);
     pthread_cond_init(&deliver->changed, NULL);
     deliver->has_thread = pthread_create(&deliver->thread, NULL, run, deliver) == 0;

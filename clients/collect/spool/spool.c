@@ -6,6 +6,7 @@
  * stored. */
 #include "clients/collect/spool/spool.h"
 
+#include "api/base/clock.h"
 #include "clients/collect/spool/segment.h"
 #include "clients/collect/spool/spool_state.h"
 
@@ -23,12 +24,6 @@
 #include <unistd.h>
 
 #define MAX_WAITING_BYTES (32u << 20) /* of entries that are not written yet */
-
-static int64_t clock_ns(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void set_trouble(struct spool *spool, const char *text) {
     pthread_mutex_lock(&spool->lock);
@@ -210,15 +205,11 @@ static bool is_seal_due(struct spool *spool) {
 }
 
 static struct waiting *take_waiting(struct spool *spool, bool *is_closing) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += SPOOL_SYNC_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = clock_wait_end(SPOOL_SYNC_MS);
     int failed = 0;
     pthread_mutex_lock(&spool->lock);
     while (!spool->is_closing && !failed)
-        failed = pthread_cond_timedwait(&spool->changed, &spool->lock, &until);
+        failed = pthread_cond_clockwait(&spool->changed, &spool->lock, CLOCK_MONOTONIC, &until);
     struct waiting *list = spool->first;
     spool->first = NULL;
     spool->last = &spool->first;

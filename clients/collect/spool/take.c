@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The spool's sealed segments: read back, and deleted or set aside. */
+#include "api/base/clock.h"
 #include "clients/collect/spool/segment.h"
 #include "clients/collect/spool/spool_state.h"
 
@@ -62,15 +63,11 @@ static struct spool_segment *load(struct spool *spool, uint64_t number) {
 }
 
 struct spool_segment *spool_take(struct spool *spool, uint32_t wait_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    until.tv_sec += wait_ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    const struct timespec until = clock_wait_end(wait_ms);
     int failed = 0;
     pthread_mutex_lock(&spool->lock);
     while (!spool_next_sealed(spool) && !spool->is_awake && !failed)
-        failed = pthread_cond_timedwait(&spool->changed, &spool->lock, &until);
+        failed = pthread_cond_clockwait(&spool->changed, &spool->lock, CLOCK_MONOTONIC, &until);
     struct sealed *sealed = spool_next_sealed(spool);
     uint64_t number = sealed ? sealed->number : 0;
     if (sealed)

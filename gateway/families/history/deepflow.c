@@ -2,6 +2,7 @@
  *
  * DeepFlow's query of continuous profiles: POST /v1/profile/ProfileTracing. The service renders the
  * tree; the gateway passes it on in DeepFlow's envelope as it arrives. */
+#include "api/base/clock.h"
 #include "api/json/json.h"
 #include "api/profile/event.h"
 #include "gateway/families/history/history_query.h"
@@ -44,7 +45,7 @@ static const struct json_field fields[] = {
 struct tracing {
     struct profile_reply reply;
     bool debug;
-    struct timespec asked;
+    int64_t asked_ns; /* CLOCK_MONOTONIC */
 };
 
 /* ---- The answer ---- */
@@ -82,12 +83,6 @@ static void on_refused(struct profile_reply *reply, sonde_err err, const struct 
     refuse(relay_take_request(&reply->relay), err, diag);
 }
 
-static int64_t ns_since(const struct timespec *begin) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)(now.tv_sec - begin->tv_sec) * HISTORY_NS_PER_S + now.tv_nsec - begin->tv_nsec;
-}
-
 static void append_seconds(struct sonde_buf *out, int64_t ns) {
     ns = ns > 0 ? ns : 0;
     sonde_buf_printf(out, "\"%lld.%09llds\"", (long long)(ns / HISTORY_NS_PER_S),
@@ -106,7 +101,7 @@ static void append_debug(struct sonde_buf *out, const struct tracing *tracing,
     sonde_buf_puts(out, ",\"query_time\":");
     append_seconds(out, query_ns);
     sonde_buf_puts(out, ",\"query_uuid\":\"\",\"error\":\"\"}],\"format_time\":");
-    append_seconds(out, ns_since(&tracing->asked) - query_ns);
+    append_seconds(out, clock_ns(CLOCK_MONOTONIC) - tracing->asked_ns - query_ns);
     sonde_buf_putc(out, '}');
 }
 
@@ -171,7 +166,7 @@ static void ask(const struct request_context *context, const struct body *body, 
     tracing->debug = body->debug;
     tracing->reply.refuse = on_refused;
     tracing->reply.on_result = on_result;
-    clock_gettime(CLOCK_MONOTONIC, &tracing->asked);
+    tracing->asked_ns = clock_ns(CLOCK_MONOTONIC);
     profile_reply_call(&tracing->reply, &client_query_profile, &request.base, HISTORY_DEADLINE_MS);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/families/history/history_query.h"
 
+#include "api/base/clock.h"
 #include "api/text/time_text.h"
 #include "api/text/utf8.h"
 
@@ -13,9 +14,7 @@
 static char *const no_text = (char *)"";
 
 int64_t history_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * HISTORY_NS_PER_S + now.tv_nsec;
+    return clock_ns(CLOCK_REALTIME);
 }
 
 Sonde__V1__Selection history_default_selection(void) {

@@ -4,6 +4,7 @@
  * locks only, as contentions and delay. With `seconds` it is measured during that time. Go's form
  * without `seconds` is a total since the start: the answer is what the history has recorded since
  * the process started. Without such a history it is an empty profile that says how to get one. */
+#include "api/base/clock.h"
 #include "api/profile/event.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
@@ -33,13 +34,10 @@ struct waits_reply {
 static sonde_err make_empty(struct sonde_profile **profile) {
     static const struct sonde_value_type types[] = {{"contentions", "count"},
                                                     {"delay", "nanoseconds"}};
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
     const struct sonde_profile_info info = {.period_type = {"contentions", "count"},
                                             .period = 1,
                                             .default_type = 1,
-                                            .time_unix_ns =
-                                                now.tv_sec * 1000000000ll + now.tv_nsec};
+                                            .time_unix_ns = clock_ns(CLOCK_REALTIME)};
     *profile = sonde_profile_create(types, 2, 0);
     if (!*profile)
         return SONDE_OUT_OF_MEMORY;

@@ -130,9 +130,11 @@ static void on_reported(struct engine *engine, struct job *base) {
 
 static void close_window(struct allocs_window *window) {
     window->state = ALLOCS_REPORTING;
-    window->end_unix_ns = now_unix_ns();
-    if (!window->start_unix_ns)
-        window->start_unix_ns = window->end_unix_ns;
+    if (window->start_unix_ns)
+        window->end_unix_ns =
+            window->start_unix_ns + (int64_t)(now_monotonic_ns() - window->start_ns);
+    else
+        window->start_unix_ns = window->end_unix_ns = now_unix_ns();
 }
 
 static void fail_window(struct allocs_window *window, sonde_err err, const char *text) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/core/start_time.h"
 
+#include "api/base/clock.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>
@@ -22,10 +24,8 @@ static void read_boot_time(void) {
 
 int64_t start_time_unix_ns(uint64_t start_ticks) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct timespec now;
     pthread_once(&once, read_boot_time);
     if (start_ticks && boot_s)
         return boot_s * 1000000000ll + (int64_t)start_ticks * (1000000000ll / sysconf(_SC_CLK_TCK));
-    clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec * 1000000000ll + now.tv_nsec;
+    return clock_ns(CLOCK_REALTIME);
 }

@@ -1,27 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How other threads reach the engine thread, and how jobs reach workers and return. */
+#include "api/base/clock.h"
 #include "service/engine/core/engine_state.h"
 
 #include <time.h>
 #include <unistd.h>
 
 uint64_t now_monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+    return (uint64_t)clock_ns(CLOCK_MONOTONIC);
 }
 
 int64_t now_unix_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000ll + now.tv_nsec;
+    return clock_ns(CLOCK_REALTIME);
 }
 
 uint64_t thread_cpu_ns(void) {
-    struct timespec used;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+    return (uint64_t)clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t engine_random(struct engine *engine) {

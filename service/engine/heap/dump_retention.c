@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/heap/dump_retention.h"
 
+#include "api/base/clock.h"
 #include "service/engine/heap/dumps.h"
 #include "service/engine/heap/saved_state.h"
 
@@ -145,9 +146,7 @@ static bool remove_directory(int dir, const char *name) {
 
 static uint32_t remove_beyond(int dir, const struct ended_process *list, uint32_t count,
                               const struct heap_sweep_limits *limits) {
-    struct timespec clock;
-    clock_gettime(CLOCK_REALTIME, &clock);
-    int64_t now_ns = (int64_t)clock.tv_sec * NS_PER_S + clock.tv_nsec;
+    int64_t now_ns = clock_ns(CLOCK_REALTIME);
     uint64_t bytes = 0;
     uint32_t kept = 0, removed = 0;
     for (uint32_t i = 0; i < count; i++) {

@@ -53,22 +53,22 @@ static bool make_room(struct heap_delta *delta, size_t stacks) {
 }
 
 sonde_err heap_delta_allocated(struct heap_delta *delta, const struct sonde_profile *snapshot,
-                               uint64_t epoch, int64_t unix_ns, int64_t *since_unix_ns,
-                               struct sonde_profile **allocated) {
+                               uint64_t epoch, int64_t unix_ns, int64_t now_ns,
+                               int64_t *since_unix_ns, struct sonde_profile **allocated) {
     struct sonde_memory_types types;
     struct sonde_profile_part part;
     sonde_err err = SONDE_OK;
     bool has_last = delta->sums.keys && delta->epoch == epoch;
     *allocated = NULL;
-    *since_unix_ns = delta->unix_ns;
+    *since_unix_ns = unix_ns - (now_ns - delta->at_ns);
     if (!sonde_memory_types(snapshot, &types) ||
         !part_of(types.alloc_objects, types.alloc_space, &part))
         return SONDE_OK;
     part.before = &delta->sums;
     if (has_last && part.type_count == delta->sums.type_count)
-        err = copy(snapshot, &part, delta->unix_ns, unix_ns - delta->unix_ns, allocated);
+        err = copy(snapshot, &part, *since_unix_ns, now_ns - delta->at_ns, allocated);
     delta->epoch = epoch;
-    delta->unix_ns = unix_ns;
+    delta->at_ns = now_ns;
     heap_delta_finish(delta);
     if (!err && make_room(delta, sonde_profile_sample_count(snapshot)))
         err = sonde_profile_sums_take(&delta->sums, snapshot, part.types, part.type_count);

@@ -17,18 +17,20 @@ struct heap_delta {
     uint32_t reserved;              /* taken from it */
     struct sonde_profile_sums sums; /* of the last snapshot */
     uint64_t epoch;
-    int64_t unix_ns;
+    int64_t at_ns; /* CLOCK_MONOTONIC */
 };
 
 /* Live objects and bytes of a snapshot; NULL if the profile has none. The caller destroys *live. */
 SONDE_MUST_USE sonde_err heap_delta_live(const struct sonde_profile *snapshot, int64_t unix_ns,
                                          struct sonde_profile **live);
 /* Objects and bytes that were allocated since the last snapshot of the epoch, which was at
- * *since_unix_ns, and keeps this one's sums. NULL if there was none, or the profile does not count
- * them. The caller destroys *allocated. */
+ * *since_unix_ns, and keeps this one's sums. The snapshot is of unix_ns and now_ns
+ * (CLOCK_MONOTONIC): the time in between keeps its length if the date is set. NULL if there was
+ * none, or the profile does not count them. The caller destroys *allocated. */
 SONDE_MUST_USE sonde_err heap_delta_allocated(struct heap_delta *delta,
                                               const struct sonde_profile *snapshot, uint64_t epoch,
-                                              int64_t unix_ns, int64_t *since_unix_ns,
+                                              int64_t unix_ns, int64_t now_ns,
+                                              int64_t *since_unix_ns,
                                               struct sonde_profile **allocated);
 void heap_delta_finish(struct heap_delta *delta);
 

@@ -22,6 +22,7 @@ struct known {
     char cgroup[CGROUP_BYTES];
     int64_t until_unix_ns; /* the end of its last record */
     bool is_over;          /* it has ended */
+    struct record_choice choice;
 };
 
 /* What is recorded in a window. */
@@ -33,8 +34,8 @@ struct entry {
 struct machine {
     struct known **known; /* by pid; those that share a record, with pid 0, come first */
     size_t known_count, known_capacity, shared_count;
-    _Atomic uint32_t count; /* that have a record of their own, for other threads */
-    int64_t until_unix_ns;  /* the end of the last window; 0 = none */
+    _Atomic uint32_t count, left_out; /* machine_count and machine_left_out, for other threads */
+    int64_t until_unix_ns;            /* the end of the last window; 0 = none */
 };
 
 /* The split of a window. */
@@ -42,6 +43,7 @@ struct split {
     struct machine *machine;
     const struct engine_metadata *window;
     const struct machine_skip *skip;
+    const struct machine_receiver *receiver;
     struct entry *entries;
     size_t count, capacity;
 };
@@ -61,6 +63,10 @@ void machine_destroy(struct machine *machine) {
 
 uint32_t machine_count(const struct machine *machine) {
     return atomic_load(&machine->count);
+}
+
+uint32_t machine_left_out(const struct machine *machine) {
+    return atomic_load(&machine->left_out);
 }
 
 /* ---- Which record a process has ---- */
@@ -209,13 +215,28 @@ static sonde_err on_part(void *context, const struct sonde_process_part *part) {
 
 /* ---- Delivery ---- */
 
-struct receiver {
-    void (*on_record)(void *context, const struct record *record);
-    void *context;
-};
+static void choose_all(const struct split *split) {
+    const struct machine_receiver *receiver = split->receiver;
+    for (size_t i = 0; i < split->machine->known_count; i++) {
+        struct known *known = split->machine->known[i];
+        known->choice = receiver->choose ? receiver->choose(receiver->context, &known->target)
+                                         : (struct record_choice){1, 1, false};
+    }
+}
 
-static void deliver(const struct split *split, const struct entry *entry, bool is_largest,
-                    const struct receiver *receiver) {
+static bool is_chosen(const struct known *known) {
+    return known->choice.frequency_hz > 0;
+}
+
+static void hand_over(const struct split *split, const struct known *known,
+                      const struct record *record) {
+    if (is_chosen(known))
+        split->receiver->on_record(split->receiver->context, record);
+    else
+        sonde_profile_destroy(record->profile);
+}
+
+static void deliver(const struct split *split, const struct entry *entry, bool is_largest) {
     const struct engine_metadata *window = split->window;
     const struct record record = {
         .event = window->event,
@@ -229,16 +250,16 @@ static void deliver(const struct split *split, const struct entry *entry, bool i
         .dropped = is_largest ? window->dropped : 0,
         .truncated = is_largest ? window->truncated : 0,
         .clock = window->clock,
-        .weight = 1,
+        .weight = entry->known->choice.weight,
         .is_outside = true,
     };
-    receiver->on_record(receiver->context, &record);
+    hand_over(split, entry->known, &record);
     entry->known->until_unix_ns = window->end_unix_ns;
 }
 
 /* Says that there were no samples from the end of the last record until then. */
-static sonde_err deliver_idle(const struct split *split, struct known *known, int64_t until_unix_ns,
-                              const struct receiver *receiver) {
+static sonde_err deliver_idle(const struct split *split, struct known *known,
+                              int64_t until_unix_ns) {
     while (known->until_unix_ns < until_unix_ns) {
         int64_t end = known->until_unix_ns + MACHINE_IDLE_S * NS_PER_S;
         struct record record = {.event = split->window->event,
@@ -249,38 +270,47 @@ static sonde_err deliver_idle(const struct split *split, struct known *known, in
                                 .end_unix_ns = end < until_unix_ns ? end : until_unix_ns,
                                 .period_ns = split->window->period_ns,
                                 .clock = split->window->clock,
-                                .weight = 1,
+                                .weight = known->choice.weight,
                                 .is_outside = true};
         if (!record.profile)
             return SONDE_OUT_OF_MEMORY;
         known->until_unix_ns = record.end_unix_ns;
-        receiver->on_record(receiver->context, &record);
+        hand_over(split, known, &record);
     }
     return SONDE_OK;
 }
 
-static sonde_err deliver_all(const struct split *split, const struct receiver *receiver) {
-    size_t largest = 0;
+/* The largest that is delivered. */
+static size_t find_largest(const struct split *split) {
+    size_t largest = SIZE_MAX;
+    int64_t most = -1;
+    for (size_t i = 0; i < split->count; i++) {
+        int64_t total = sonde_profile_total(split->entries[i].profile, 0);
+        if (!is_chosen(split->entries[i].known) || total <= most)
+            continue;
+        most = total;
+        largest = i;
+    }
+    return largest;
+}
+
+static sonde_err deliver_all(const struct split *split) {
+    size_t largest = find_largest(split);
     sonde_err err = SONDE_OK;
-    for (size_t i = 1; i < split->count; i++)
-        if (sonde_profile_total(split->entries[i].profile, 0) >
-            sonde_profile_total(split->entries[largest].profile, 0))
-            largest = i;
     for (size_t i = 0; i < split->count; i++) {
         struct entry *entry = &split->entries[i];
-        sonde_err failed =
-            deliver_idle(split, entry->known, split->window->start_unix_ns, receiver);
+        sonde_err failed = deliver_idle(split, entry->known, split->window->start_unix_ns);
         err = err ? err : failed;
-        deliver(split, entry, i == largest, receiver);
+        deliver(split, entry, i == largest);
     }
     return err;
 }
 
 /* ---- What is known ---- */
 
-/* Nobody looked between the windows. */
+/* Nobody looked between the windows, or the date was set between them. */
 static void skip_gap(struct machine *machine, int64_t begin_unix_ns) {
-    bool is_gap = begin_unix_ns - machine->until_unix_ns > NS_PER_S;
+    bool is_gap = llabs(begin_unix_ns - machine->until_unix_ns) > NS_PER_S;
     for (size_t i = 0; i < machine->known_count && is_gap; i++)
         machine->known[i]->until_unix_ns = begin_unix_ns;
 }
@@ -299,11 +329,12 @@ static bool is_over(const struct split *split, const struct known *known, bool i
 }
 
 /* Forgets those that are over, and says of those that wait that they do. */
-static sonde_err sweep(struct split *split, const struct receiver *receiver) {
+static sonde_err sweep(struct split *split) {
     struct machine *machine = split->machine;
     int64_t end = split->window->end_unix_ns;
     sonde_err err = SONDE_OK;
     size_t kept = 0;
+    uint32_t count = 0, left_out = 0;
     for (size_t i = 0; i < machine->known_count; i++) {
         struct known *known = machine->known[i];
         bool is_due = end - known->until_unix_ns >= MACHINE_IDLE_S * NS_PER_S;
@@ -313,25 +344,27 @@ static sonde_err sweep(struct split *split, const struct receiver *receiver) {
             continue;
         }
         machine->known[kept++] = known;
+        count += known->start_ticks && is_chosen(known);
+        left_out += known->start_ticks && known->choice.is_left_out;
         if (is_due && !err)
-            err = deliver_idle(split, known, end, receiver);
+            err = deliver_idle(split, known, end);
     }
     machine->known_count = kept;
-    atomic_store(&machine->count, (uint32_t)(kept - machine->shared_count));
+    atomic_store(&machine->count, count);
+    atomic_store(&machine->left_out, left_out);
     return err;
 }
 
 sonde_err machine_split(struct machine *machine, const struct sonde_profile *profile,
                         const struct engine_metadata *window, const struct machine_skip *skip,
-                        void (*on_record)(void *context, const struct record *record),
-                        void *context) {
-    const struct receiver receiver = {on_record, context};
-    struct split split = {.machine = machine, .window = window, .skip = skip};
+                        const struct machine_receiver *receiver) {
+    struct split split = {.machine = machine, .window = window, .skip = skip, .receiver = receiver};
     skip_gap(machine, window->start_unix_ns);
     sonde_err err = sonde_profile_split_processes(profile, on_part, &split);
-    sonde_err failed = deliver_all(&split, &receiver);
+    choose_all(&split);
+    sonde_err failed = deliver_all(&split);
     err = err ? err : failed;
-    failed = sweep(&split, &receiver);
+    failed = sweep(&split);
     machine->until_unix_ns = window->end_unix_ns;
     free(split.entries);
     return err ? err : failed;

@@ -33,14 +33,22 @@ struct machine_skip {
 /* NULL when out of memory. */
 struct machine *machine_create(void);
 void machine_destroy(struct machine *machine); /* NULL is fine */
-/* Calls on_record for each record of a window; see struct record_options. The profile is borrowed.
- * What the whole window lost is said in its largest record. SONDE_OUT_OF_MEMORY: some are
- * missing. */
-SONDE_MUST_USE sonde_err
-machine_split(struct machine *machine, const struct sonde_profile *profile,
-              const struct engine_metadata *window, const struct machine_skip *skip,
-              void (*on_record)(void *context, const struct record *record), void *context);
-/* Processes that have a record of their own. */
+/* Who gets the records: as in struct record_options. All processes have one rate, so of a choice
+ * only whether it is 0 counts, and the weight. */
+struct machine_receiver {
+    struct record_choice (*choose)(void *context, const struct engine_target *target);
+    void (*on_record)(void *context, const struct record *record);
+    void *context;
+};
+
+/* Calls on_record for each record of a window. The profile is borrowed. What the whole window lost
+ * is said in its largest record. SONDE_OUT_OF_MEMORY: some are missing. */
+SONDE_MUST_USE sonde_err machine_split(struct machine *machine, const struct sonde_profile *profile,
+                                       const struct engine_metadata *window,
+                                       const struct machine_skip *skip,
+                                       const struct machine_receiver *receiver);
+/* Processes that have a record of their own, and those that would if they were drawn. */
 uint32_t machine_count(const struct machine *machine);
+uint32_t machine_left_out(const struct machine *machine);
 
 #endif

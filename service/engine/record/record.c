@@ -3,6 +3,7 @@
  * A recorded target is referenced by the recorder's list and by each request that runs: its two
  * captures and the snapshot of its heap. Requests start with the recorder's lock held, so that an
  * event that arrives before the call has returned finds the handle. */
+#include "api/base/clock.h"
 #include "service/engine/record/record_state.h"
 
 #include "service/engine/heap/heap.h"
@@ -176,7 +177,7 @@ static void record_heap(struct recorded *recorded, const struct engine_heap_resu
     if (!heap_delta_live(result->profile, result->unix_ns, &live))
         deliver(recorded, SONDE_MEM_INUSE, live, result->unix_ns, result->unix_ns);
     if (!heap_delta_allocated(&recorded->heap, result->profile, result->epoch, result->unix_ns,
-                              &since_unix_ns, &allocated))
+                              clock_ns(CLOCK_MONOTONIC), &since_unix_ns, &allocated))
         deliver(recorded, SONDE_MEM_ALLOC, allocated, since_unix_ns, result->unix_ns);
 }
 
@@ -228,7 +229,7 @@ static struct record_choice choose(struct recorder *recorder, const struct engin
 /* With the lock held. A capture that runs otherwise than it should ends with what it has; on_end
  * lets the next one begin. */
 static void apply_choice(struct recorded *recorded) {
-    recorded->choice = choose(recorded->recorder, &recorded->target);
+    recorded->choice = choose(recorded->recorder, recorded->machine ? NULL : &recorded->target);
     for (int i = 0; i < CAPTURES; i++) {
         struct capture_slot *slot = &recorded->slots[i];
         if (is_same(slot->choice, recorded->choice))
@@ -319,6 +320,10 @@ static void report_counts(struct recorder *recorder) {
         recorded_count += recorded->choice.frequency_hz > 0;
         left_out += recorded->choice.is_left_out;
     }
+    if (recorder->machine && recorder->machine->slots[CPU].capture) {
+        recorded_count += machine_count(recorder->machine->machine);
+        left_out += machine_left_out(recorder->machine->machine);
+    }
     if (recorder->options.on_counts)
         recorder->options.on_counts(recorder->options.context, recorded_count, left_out);
 }
@@ -353,8 +358,11 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
         start_due(recorded);
         ask_due_heap(recorded);
     }
-    if (recorder->machine && !recorder->is_finishing)
+    if (recorder->machine && !recorder->is_finishing) {
+        if (recorder->options.choose)
+            apply_choice(recorder->machine);
         start_due(recorder->machine);
+    }
     report_counts(recorder);
     lock_drop(&recorder->lock);
 }
@@ -378,12 +386,9 @@ void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
 
 /* With the lock held. */
 static void wait_until_idle(struct recorder *recorder) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += RECORD_MAX_WAIT_S;
-    int failed = 0;
-    while (recorder->requests > 0 && !failed)
-        failed = pthread_cond_timedwait(&recorder->idle, &recorder->lock.mutex, &until);
+    const struct timespec until = clock_wait_end(RECORD_MAX_WAIT_S * 1000);
+    while (recorder->requests > 0 && lock_wait_until(&recorder->lock, &recorder->idle, &until))
+        continue;
 }
 
 static void finish_captures(struct recorded *recorded) {

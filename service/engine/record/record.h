@@ -53,8 +53,9 @@ struct record_options {
      * machine; without it, record_refusal says why there is none. */
     bool machine;
     /* Asked when a target attaches and at each tick: when the answer changes, the target's window
-     * ends, and another begins. NULL = every target at frequency_hz. With a lock held: it must not
-     * call the recorder. */
+     * ends, and another begins. Asked for target NULL, the answer is for the stream of the whole
+     * machine; each process in it is asked for when a window ends. NULL = every target at
+     * frequency_hz. With a lock held: it must not call the recorder. */
     struct record_choice (*choose)(void *context, const struct engine_target *target);
     /* After each tick: how many targets are recorded by choice, and how many are left out. With
      * that lock held. May be NULL. */

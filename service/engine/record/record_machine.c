@@ -51,9 +51,10 @@ void record_machine_add(struct recorded *recorded, struct sonde_profile *profile
     sonde_err err = take_guests(recorder, &pids);
     lock_drop(&recorder->lock);
     const struct machine_skip skip = {pids.items, pids.count};
+    const struct machine_receiver receiver = {options->choose, options->on_record,
+                                              options->context};
     if (!err)
-        err = machine_split(recorded->machine, profile, metadata, &skip, options->on_record,
-                            options->context);
+        err = machine_split(recorded->machine, profile, metadata, &skip, &receiver);
     lock_take(&recorder->lock);
     snprintf(recorder->refusal, sizeof recorder->refusal, "%s",
              err ? "a window is incomplete: out of memory" : "");

@@ -5,6 +5,7 @@
  * and nothing here looks into them. */
 #include "service/host/bpf/off_cpu.h"
 
+#include "api/base/clock.h"
 #include "service/host/bpf/off_cpu_shared.h"
 #include "service/host/refusal.h"
 
@@ -43,12 +44,6 @@ struct off_cpu {
     bool has_stopped;
     uint32_t drained;
 };
-
-static uint64_t now_monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* --- Opening ----------------------------------------------------------------------------------*/
 
@@ -279,7 +274,7 @@ static int on_slot(void *context, void *data, size_t bytes) {
 /* Once a second: a longer period if there were too many records, a shorter one if there were few.
  */
 static void adjust(struct off_cpu *off_cpu, const struct off_cpu_counts *counts) {
-    uint64_t now_ns = now_monotonic_ns(), period_ns = counts->period_ns;
+    uint64_t now_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC), period_ns = counts->period_ns;
     if (now_ns - off_cpu->rate_ns < 1000000000u)
         return;
     uint64_t sent = counts->sent - off_cpu->rate_sent, lost = counts->lost - off_cpu->rate_lost;
@@ -301,7 +296,7 @@ static void adjust(struct off_cpu *off_cpu, const struct off_cpu_counts *counts)
 
 static void deliver_lost(struct off_cpu *off_cpu, const struct off_cpu_counts *counts) {
     struct host_record record = {.kind = HOST_LOST, .lost = counts->lost - off_cpu->lost};
-    record.time_ns = now_monotonic_ns();
+    record.time_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     off_cpu->lost = counts->lost;
     if (record.lost)
         off_cpu->on_record(off_cpu->context, &record);
@@ -348,7 +343,7 @@ static void flush_slot(struct off_cpu *off_cpu, uint32_t index, uint64_t now_ns)
 }
 
 void off_cpu_flush(struct off_cpu *off_cpu, host_on_record *on_record, void *context) {
-    uint64_t now_ns = now_monotonic_ns();
+    uint64_t now_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     off_cpu->on_record = on_record;
     off_cpu->context = context;
     for (uint32_t i = 0; i < off_cpu->slot_count; i++) {

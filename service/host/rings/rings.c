@@ -8,6 +8,7 @@
  */
 #include "service/host/rings/rings.h"
 
+#include "api/base/clock.h"
 #include "service/host/rings/clock.h"
 #include "service/host/rings/events.h"
 #include "service/host/rings/lists.h"
@@ -53,12 +54,6 @@ struct rings {
     uint8_t *space; /* for a record that wraps around */
     struct rings_counts counts;
 };
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static bool is_all(const struct rings *rings) {
     return rings->process_count == 0;
@@ -155,7 +150,7 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
     uint64_t rate = max_sample_rate_read();
     rings->events.shortest_ns = rate ? 1050000000u / rate : 0; /* 5 % below it */
     if (getrandom(&rings->events.random, sizeof rings->events.random, 0) < 0)
-        rings->events.random = now_ns();
+        rings->events.random = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     return err;
 }
 
@@ -227,7 +222,7 @@ static void set_clock(struct rings *rings, size_t i, bool is_first) {
     ioctl(rings->owners[i], PERF_EVENT_IOC_PERIOD, &period_ns);
     if (is_first)
         ioctl(rings->owners[i], PERF_EVENT_IOC_ENABLE, 0);
-    cpu_clock_restart(&rings->clocks[i], now_ns(), period_ns, is_first);
+    cpu_clock_restart(&rings->clocks[i], (uint64_t)clock_ns(CLOCK_MONOTONIC), period_ns, is_first);
 }
 
 void rings_start(struct rings *rings) {
@@ -259,7 +254,7 @@ static void reopen(struct rings *rings) {
 }
 
 static bool is_dithered_enough(const struct cpu_clock *clock, uint64_t period_ns) {
-    return now_ns() - clock->start_ns < DITHER_PERIODS * period_ns;
+    return (uint64_t)clock_ns(CLOCK_MONOTONIC) - clock->start_ns < DITHER_PERIODS * period_ns;
 }
 
 void rings_set_period(struct rings *rings, uint64_t period_ns) {
@@ -313,7 +308,7 @@ static void push_next(struct rings *rings, uint32_t i, uint64_t until_ns, host_o
     uint64_t time_ns;
     enum ring_look look = ring->base ? ring_peek(ring, rings->space, &record) : RING_EMPTY;
     if (look == RING_INVALID)
-        report_lost(rings, i, now_ns(), on_record, context);
+        report_lost(rings, i, (uint64_t)clock_ns(CLOCK_MONOTONIC), on_record, context);
     if (look != RING_RECORD)
         return;
     if (!parse_time(record, ring->record_size, &time_ns))
@@ -339,7 +334,7 @@ static void deliver(struct rings *rings, uint32_t i, host_on_record *on_record, 
         on_record(context, &record);
         break;
     case PARSED_INVALID:
-        report_lost(rings, i, now_ns(), on_record, context);
+        report_lost(rings, i, (uint64_t)clock_ns(CLOCK_MONOTONIC), on_record, context);
         break;
     case PARSED_NOTHING:
         break;

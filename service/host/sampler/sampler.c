@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sonded's side. A call sends one request and waits for the reply with its number. */
+#include "api/base/clock.h"
 #include "service/host/sampler/capabilities.h"
 #include "service/host/sampler/message.h"
 #include "service/host/sampler/protocol.h"
@@ -94,12 +95,6 @@ static int start_program(struct sampler *sampler) {
 
 /* --- a call ----------------------------------------------------------------------------------- */
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
-}
-
 static int receive(struct sampler *sampler, struct sampler_reply *reply, int fds[SAMPLER_MAX_FDS]) {
     return message_receive(sampler->socket, reply, fds, MSG_DONTWAIT);
 }
@@ -119,9 +114,9 @@ static int discard_old(struct sampler *sampler) {
 }
 
 static int await(struct sampler *sampler, struct sampler_reply *reply, int fds[SAMPLER_MAX_FDS]) {
-    int64_t until_ms = now_ms() + sampler->wait_ms;
+    int64_t until_ms = clock_ms(CLOCK_MONOTONIC) + sampler->wait_ms;
     for (;;) {
-        int64_t left_ms = until_ms - now_ms();
+        int64_t left_ms = until_ms - clock_ms(CLOCK_MONOTONIC);
         struct pollfd socket = {.fd = sampler->socket, .events = POLLIN};
         if (left_ms <= 0)
             return -ETIMEDOUT;

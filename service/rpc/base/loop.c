@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/base/loop.h"
 
+#include "api/base/clock.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/locks.h"
 
@@ -81,15 +82,9 @@ void loop_post(struct loop *loop, struct loop_message *message) {
     lock_drop(&loop->lock);
 }
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t delay_ms) {
     loop_timer_clear(loop, timer);
-    timer->due_ns = now_ns() + (int64_t)delay_ms * 1000000;
+    timer->due_ns = clock_ns(CLOCK_MONOTONIC) + (int64_t)delay_ms * 1000000;
     timer->is_set = true;
     struct loop_timer **at = &loop->timers;
     while (*at && (*at)->due_ns <= timer->due_ns)
@@ -111,13 +106,13 @@ void loop_timer_clear(struct loop *loop, struct loop_timer *timer) {
 static gpr_timespec next_deadline(const struct loop *loop) {
     if (!loop->timers)
         return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    int64_t wait_ns = loop->timers->due_ns - now_ns();
+    int64_t wait_ns = loop->timers->due_ns - clock_ns(CLOCK_MONOTONIC);
     return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                         gpr_time_from_nanos(wait_ns > 0 ? wait_ns : 0, GPR_TIMESPAN));
 }
 
 static void run_timers(struct loop *loop) {
-    while (loop->timers && loop->timers->due_ns <= now_ns()) {
+    while (loop->timers && loop->timers->due_ns <= clock_ns(CLOCK_MONOTONIC)) {
         struct loop_timer *timer = loop->timers;
         loop_timer_clear(loop, timer);
         timer->run(timer);

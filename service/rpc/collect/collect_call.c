@@ -5,6 +5,7 @@
  *
  * The session wakes the call from other threads. The call is referenced as long as its link is
  * open, or a message that was posted then is on its way. */
+#include "api/base/clock.h"
 #include "service/collect/collect.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -20,12 +21,6 @@ struct collecting {
     _Atomic bool is_posted;
     uint64_t answers, bytes;
 };
-
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void close_link(struct collecting *collecting) {
     if (!collecting->link)
@@ -47,7 +42,8 @@ static void send_next(struct collecting *collecting) {
     bool is_empty = true;
     if (!collecting->link || rpc_call_sending(collecting->call))
         return;
-    sonde_err err = collect_next(collecting->link, now_ns(), &answer, &is_empty, &diag);
+    sonde_err err =
+        collect_next(collecting->link, clock_ns(CLOCK_MONOTONIC), &answer, &is_empty, &diag);
     if (!err && !is_empty) {
         collecting->answers++;
         collecting->bytes += answer.len;

@@ -3,6 +3,7 @@
  * Accepts calls: one request is registered per method, and one for unknown paths. Without the
  * latter, a client that calls an unknown method would wait until its own deadline. A call arrives
  * without its message, which is read only after the caller was accepted. */
+#include "api/base/clock.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/core/server_state.h"
 
@@ -42,12 +43,10 @@ static void arm(struct rpc_request *request) {
 /* 0 = none. A deadline that is very far away counts as none. */
 static uint64_t monotonic_ns(gpr_timespec deadline) {
     gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
     if (left.tv_sec > FAR_S)
         return 0;
     int64_t left_ns = left.tv_sec < 0 ? 0 : left.tv_sec * 1000000000ll + left.tv_nsec;
-    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec + (uint64_t)left_ns;
+    return (uint64_t)(clock_ns(CLOCK_MONOTONIC) + left_ns);
 }
 
 static void on_arrival(struct loop_tag *tag, bool ok) {

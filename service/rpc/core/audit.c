@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/audit.h"
 
+#include "api/base/clock.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/base/certificate.h"
 #include "service/rpc/core/peer.h"
@@ -166,12 +167,6 @@ static void write_line(struct rpc_server *server, const struct rpc_audit *audit,
 
 /* ---- The limit ---- */
 
-static int64_t monotonic_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
-}
-
 static void report_left_out(struct rpc_server *server) {
     char line[128];
     uint64_t left_out = line_limit_take(&server->audit_limit);
@@ -189,7 +184,7 @@ static void on_minute(struct loop_timer *timer) {
 }
 
 static bool is_within_limit(struct rpc_server *server) {
-    if (line_limit_admits(&server->audit_limit, monotonic_ms()))
+    if (line_limit_admits(&server->audit_limit, clock_ms(CLOCK_MONOTONIC)))
         return true;
     if (!server->audit_timer.is_set) {
         server->audit_timer.run = on_minute;

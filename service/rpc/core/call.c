@@ -8,6 +8,7 @@
  *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
  *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
  */
+#include "api/base/clock.h"
 #include "api/text/utf8.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/base/text.h"
@@ -25,13 +26,10 @@ const struct rpc_call_events rpc_no_events;
 
 static void log_call(const struct rpc_call *call) {
     struct rpc_server *server = call->server;
-    struct timespec now;
     char line[512];
     if (!server->log || (server->log_switch && !atomic_load(server->log_switch)))
         return;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    double ms = (double)(now.tv_sec - call->arrived.tv_sec) * 1e3 +
-                (double)(now.tv_nsec - call->arrived.tv_nsec) / 1e6;
+    double ms = (double)(clock_ns(CLOCK_MONOTONIC) - call->arrived_ns) / 1e6;
     char *peer = grpc_call_get_peer(call->call);
     const char *name = call->method ? strrchr(call->method->path, '/') + 1 : "?";
     snprintf(line, sizeof line, "call=%s peer=%s status=%s ms=%.1f%s", name, peer,
@@ -336,7 +334,7 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
     call->receive_tag.run = on_received;
     call->send_tag.run = on_sent;
     call->status_tag.run = on_status;
-    clock_gettime(CLOCK_MONOTONIC, &call->arrived);
+    call->arrived_ns = clock_ns(CLOCK_MONOTONIC);
     call->next = server->calls;
     call->link = &server->calls;
     if (call->next)

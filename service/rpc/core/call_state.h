@@ -25,7 +25,7 @@ struct rpc_call {
     struct sonde_arena arena;
     sonde_err end_err; /* with is_ending: the status to send when the message in flight has left */
     struct sonde_diag end_diag;
-    struct timespec arrived;
+    int64_t arrived_ns; /* CLOCK_MONOTONIC */
     uint64_t deadline_ns;
     struct rpc_caller caller;
     char peer[64]; /* address without the port */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/history/names.h"
 
+#include "api/base/clock.h"
 #include "api/base/container_of.h"
 #include "api/hash_index.h"
 #include "service/engine/engine.h"
@@ -238,12 +239,6 @@ static void ask_all(struct history_names *names, int64_t now_s) {
     sonde_arena_finish(&arena);
 }
 
-static int64_t monotonic_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 static bool begin(struct history_names *names, int64_t now_s) {
     lock_take(&names->lock);
     bool begins = !names->is_asking && now_s - names->last_s >= HISTORY_NAMES_S;
@@ -256,9 +251,7 @@ static bool begin(struct history_names *names, int64_t now_s) {
 }
 
 static void wait_for_answers(struct history_names *names) {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += HISTORY_NAMES_WAIT_MS / 1000;
+    const struct timespec until = clock_wait_end(HISTORY_NAMES_WAIT_MS);
     lock_take(&names->lock);
     names->is_asking = false;
     while (names->outstanding && lock_wait_until(&names->lock, &names->changed, &until))
@@ -267,7 +260,7 @@ static void wait_for_answers(struct history_names *names) {
 }
 
 void history_names_refresh(struct history_names *names, const struct store_stop *stop) {
-    int64_t now_s = monotonic_s();
+    int64_t now_s = clock_ns(CLOCK_MONOTONIC) / 1000000000;
     if (!names || store_stop_check(stop, NULL) != SONDE_OK || !begin(names, now_s))
         return;
     ask_all(names, now_s);

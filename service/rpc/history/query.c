@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/history/query.h"
 
+#include "api/base/clock.h"
 #include "service/engine/pool.h"
 #include "service/rpc/core/server_state.h"
 
@@ -9,14 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-static uint64_t monotonic_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 uint64_t history_query_ns(const struct history_query *query) {
-    return monotonic_ns() - query->start_ns;
+    return (uint64_t)clock_ns(CLOCK_MONOTONIC) - query->start_ns;
 }
 
 struct rpc_history *history_of(struct rpc_call *call) {
@@ -33,7 +28,7 @@ struct rpc_history *history_of(struct rpc_call *call) {
 /* A query whose client went away while it waited is not begun. */
 static void draw(struct rpc_document *document) {
     struct history_query *query = container_of(document, struct history_query, document);
-    query->start_ns = monotonic_ns();
+    query->start_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     document->err = store_stop_check(&query->stop, &document->diag);
     if (!document->err)
         document->err = query->run(query, &document->diag);
@@ -62,7 +57,7 @@ static struct history_query *create(struct rpc_call *call, struct rpc_history *h
     query->history = history;
     query->request = request;
     query->run = wanted;
-    query->stop.deadline_ns = monotonic_ns() + HISTORY_QUERY_S * 1000000000ull;
+    query->stop.deadline_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC) + HISTORY_QUERY_S * 1000000000ull;
     rpc_call_set(call, &events, query);
     return query;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * QueryProfile and QueryDiff: sums of windows, drawn like captures. */
+#include "api/base/clock.h"
 #include "api/draw/diff.h"
 #include "api/profile/diff/diff.h"
 #include "api/profile/event.h"
@@ -99,13 +100,10 @@ static const char *default_service(const Sonde__V1__Selection *selection) {
 static sonde_err make_contentions(struct store_profile *profile, bool only_locks,
                                   struct sonde_diag *diag) {
     struct sonde_profile *contentions, *locks;
-    struct timespec now;
     if (profile->merge.windows == 0)
         return sonde_fail(diag, SONDE_NOT_FOUND, "no off-CPU time was recorded in this range");
-    clock_gettime(CLOCK_REALTIME, &now);
-    sonde_err err =
-        sonde_profile_contentions(profile->profile, (int64_t)profile->merge.period_ns,
-                                  (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, &contentions);
+    sonde_err err = sonde_profile_contentions(profile->profile, (int64_t)profile->merge.period_ns,
+                                              clock_ns(CLOCK_REALTIME), &contentions);
     if (err == SONDE_INVALID_ARGUMENT)
         return sonde_fail(diag, err, "as_contentions: only for the event off-cpu");
     if (err)

@@ -5,6 +5,7 @@
  *
  * A call remembers which stacks the store has, so that it asks once per stack and not once per
  * window. */
+#include "api/base/clock.h"
 #include "api/hash_index.h"
 #include "service/engine/pool.h"
 #include "service/rpc/core/handlers.h"
@@ -150,13 +151,12 @@ static sonde_err find_unknown(struct writing *writing, const struct store_batch 
 /* ---- One message (worker) ---- */
 
 static void forget(struct writing *writing) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if (now.tv_sec - writing->forgot_s < FORGET_S)
+    int64_t now_s = clock_ms(CLOCK_MONOTONIC) / 1000;
+    if (now_s - writing->forgot_s < FORGET_S)
         return;
     hash_index_clear(&writing->index);
     writing->known_count = 0;
-    writing->forgot_s = now.tv_sec;
+    writing->forgot_s = now_s;
 }
 
 /* If the store has the windows but cannot be asked about stacks, the answer is an error: the sender
@@ -250,9 +250,7 @@ static struct writing *create(struct rpc_call *call, struct rpc_history *history
 }
 
 static uint64_t deadline_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return ((uint64_t)now.tv_sec + INSERT_S) * 1000000000u + (uint64_t)now.tv_nsec;
+    return (uint64_t)clock_ns(CLOCK_MONOTONIC) + INSERT_S * UINT64_C(1000000000);
 }
 
 void rpc_write(struct rpc_call *call, const ProtobufCMessage *message) {

@@ -3,6 +3,7 @@
  * Export of OTLP profiles: a collector's profiles become windows of history. The answer is sent
  * when they are durable. Errors follow OTLP: UNAVAILABLE asks the sender to repeat the request,
  * other errors would come again. */
+#include "api/base/clock.h"
 #include "service/engine/pool.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -23,12 +24,6 @@ struct exporting {
     sonde_err err;
     struct sonde_diag diag;
 };
-
-static int64_t now_unix_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void reply(struct exporting *exporting) {
     otlp_response response = OTLP_RESPONSE_INIT;
@@ -59,8 +54,8 @@ static void on_done(struct loop_message *message) {
 
 static void run(struct engine_work *work) {
     struct exporting *exporting = container_of(work, struct exporting, work);
-    exporting->err = otlp_delivery_read(exporting->request, now_unix_ns(), &exporting->delivery,
-                                        &exporting->diag);
+    exporting->err = otlp_delivery_read(exporting->request, clock_ns(CLOCK_REALTIME),
+                                        &exporting->delivery, &exporting->diag);
     if (!exporting->err)
         exporting->err = store_put(exporting->history->store, &exporting->delivery.batch,
                                    &exporting->result, &exporting->diag);

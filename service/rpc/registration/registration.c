@@ -8,6 +8,7 @@
  *     send      SEND_INITIAL_METADATA with the registration, then one answer at a time */
 #include "service/rpc/registration/registration.h"
 
+#include "api/base/clock.h"
 #include "api/os/secrets/token_file.h"
 #include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/abseil.h"
@@ -160,19 +161,14 @@ static grpc_byte_buffer *wrap(const struct sonde_buf *answer) {
     return bytes;
 }
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 static void send_next(struct registration *registration) {
     struct sonde_buf answer = {0};
     struct sonde_diag diag = {0};
     bool is_empty = true;
     if (!registration->link || registration->is_sending)
         return;
-    sonde_err err = collect_next(registration->link, now_ns(), &answer, &is_empty, &diag);
+    sonde_err err =
+        collect_next(registration->link, clock_ns(CLOCK_MONOTONIC), &answer, &is_empty, &diag);
     if (!err && !is_empty) {
         grpc_byte_buffer *bytes = wrap(&answer);
         grpc_op op = {.op = GRPC_OP_SEND_MESSAGE};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/symbols/symbolize_request.h"
 
+#include "api/base/clock.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/request/params.h"
 
@@ -108,12 +109,6 @@ sonde_err symbolize_request_read(const Sonde__V1__SymbolizeRequest *request,
 /* --- asking ------------------------------------------------------------------------------------
  */
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static void finish(struct symbolize_request *query, sonde_err err, const struct sonde_diag *diag) {
     struct rpc_call *call = query->call;
     query->on_done(query, err, diag);
@@ -122,7 +117,7 @@ static void finish(struct symbolize_request *query, sonde_err err, const struct 
 
 static bool should_wait(const struct symbolize_request *query, const struct engine_symbol *symbols,
                         size_t count) {
-    if (query->hurries || query->wait_ms == 0 || now_ns() >= query->deadline_ns)
+    if (query->hurries || query->wait_ms == 0 || clock_ns(CLOCK_MONOTONIC) >= query->deadline_ns)
         return false;
     for (size_t i = 0; i < count; i++)
         if (symbols[i].is_improving)
@@ -167,7 +162,7 @@ static void on_answer(struct loop_message *message) {
         finish(query, query->err, &query->diag);
         return;
     }
-    int64_t left_ms = (query->deadline_ns - now_ns()) / 1000000;
+    int64_t left_ms = (query->deadline_ns - clock_ns(CLOCK_MONOTONIC)) / 1000000;
     uint32_t pause_ms =
         left_ms < query->pause_ms ? (uint32_t)(left_ms > 0 ? left_ms : 0) : query->pause_ms;
     query->pause_ms = query->pause_ms * 2 < LAST_PAUSE_MS ? query->pause_ms * 2 : LAST_PAUSE_MS;
@@ -182,7 +177,7 @@ void symbolize_request_start(struct symbolize_request *query) {
     rpc_call_take(query->call);
     query->message.run = on_answer;
     query->pause_ms = FIRST_PAUSE_MS;
-    query->deadline_ns = now_ns() + (int64_t)query->wait_ms * 1000000;
+    query->deadline_ns = clock_ns(CLOCK_MONOTONIC) + (int64_t)query->wait_ms * 1000000;
     put(query);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/targets/user_names.h"
 
+#include "api/base/clock.h"
+
 #include <pwd.h>
 #include <string.h>
 #include <time.h>
@@ -8,14 +10,8 @@
 #define MAX_AGE_NS   60000000000ull
 #define RECORD_BYTES 4096 /* of the user database; larger records have no name */
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 void user_names_expire(struct user_names *names) {
-    if (names->count > 0 && now_ns() - names->since_ns > MAX_AGE_NS)
+    if (names->count > 0 && (uint64_t)clock_ns(CLOCK_MONOTONIC) - names->since_ns > MAX_AGE_NS)
         names->count = 0;
 }
 
@@ -38,7 +34,7 @@ void user_names_resolve(struct user_names *names, uid_t uid) {
     if (getpwuid_r(uid, &user, record, sizeof record, &found) != 0 || !found)
         found = NULL;
     if (names->count == 0)
-        names->since_ns = now_ns();
+        names->since_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     size_t at = names->count++;
     names->items[at].uid = uid;
     names->items[at].name[0] = 0;

@@ -3,6 +3,7 @@
  * Opening and closing, the connections, and the store's state. */
 #include "service/store/sqlite/sqlite.h"
 
+#include "api/base/clock.h"
 #include "service/store/leases.h"
 #include "service/store/sqlite/engine.h"
 
@@ -91,10 +92,8 @@ sonde_err engine_lease(struct store *store, const struct store_lease_request *wa
                        struct sonde_arena *arena, struct store_lease **live, size_t *count,
                        struct sonde_diag *diag) {
     struct engine *engine = (struct engine *)store;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return leases_renew(engine->leases, wanted, now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000,
-                        arena, live, count, diag);
+    return leases_renew(engine->leases, wanted, clock_ms(CLOCK_MONOTONIC), arena, live, count,
+                        diag);
 }
 
 sonde_err engine_info(struct store *store, const struct store_stop *stop, struct store_info *info,

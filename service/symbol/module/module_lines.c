@@ -146,9 +146,9 @@ struct loaded_lines *symbol_module_lines(struct symbol_module *module,
     if (mine)
         begin(module);
     lock_take(&module->lock);
-    int waited = 0;
-    while (deadline && module->lines_state == SYMBOL_BUILDING && waited != ETIMEDOUT)
-        waited = pthread_cond_timedwait(&module->changed, &module->lock.mutex, deadline);
+    while (deadline && module->lines_state == SYMBOL_BUILDING &&
+           lock_wait_until(&module->lock, &module->changed, deadline))
+        continue;
     bool ready = module->lines_state == SYMBOL_READY && module->lines.table.header;
     lock_drop(&module->lock);
     return ready ? &module->lines : NULL;

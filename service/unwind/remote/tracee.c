@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/remote/tracee.h"
 
+#include "api/base/clock.h"
 #include "service/process/foreign_memory.h"
 #include "service/unwind/remote/restart.h"
 
@@ -88,12 +89,6 @@ bool tracee_may_stop(pid_t pid, const struct tracee_snapshot *snapshot) {
     return restart_is_transparent(pid, snapshot) || restart_has_no_timeout(snapshot);
 }
 
-static int64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000ll + now.tv_nsec;
-}
-
 static void pause_ns(long ns) {
     struct timespec moment = {0, ns};
     nanosleep(&moment, NULL);
@@ -177,7 +172,7 @@ static int wait_for_stop(int task_dir, pid_t tid, int64_t begin) {
             return WIFSTOPPED(status) ? status : -1;
         if (got < 0 && errno != EINTR)
             return -1;
-        int64_t waited = now_ns() - begin;
+        int64_t waited = clock_ns(CLOCK_MONOTONIC) - begin;
         if (waited > LONGEST_NS || (waited > patience && waits_for_device(task_dir, tid)))
             return 0;
         patience = waited > patience ? waited + PATIENCE_NS : patience;
@@ -206,7 +201,7 @@ static void detach_in_call(struct tracer *tracer, int task_dir, pid_t tid) {
     for (int i = 0; i < TICKS && has_own_signal(task_dir, tid); i++) {
         if (ptrace(PTRACE_CONT, tid, 0, 0) != 0)
             return;
-        int status = wait_for_stop(task_dir, tid, now_ns());
+        int status = wait_for_stop(task_dir, tid, clock_ns(CLOCK_MONOTONIC));
         if (status == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0)
             add_pending(tracer, tid);
         if (status <= 0)
@@ -261,7 +256,7 @@ enum tracee_state tracee_stop(struct tracer *tracer, int task_dir, pid_t tid, vo
     enum tracee_state state = seize(task_dir, tid, stop);
     if (state != TRACEE_BLOCKED)
         return state;
-    int64_t begin = now_ns();
+    int64_t begin = clock_ns(CLOCK_MONOTONIC);
     if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) != 0)
         return TRACEE_GONE;
     int status = wait_for_stop(task_dir, tid, begin);
@@ -275,6 +270,6 @@ enum tracee_state tracee_stop(struct tracer *tracer, int task_dir, pid_t tid, vo
         detach_in_call(tracer, task_dir, tid);
     else
         detach(tid, status);
-    stop->stop_ns = (uint64_t)(now_ns() - begin);
+    stop->stop_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) - begin);
     return copied ? TRACEE_BLOCKED : TRACEE_GONE;
 }

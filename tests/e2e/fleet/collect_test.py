@@ -16,29 +16,31 @@ import grpc
 
 from tests.cli import check
 from tests.e2e import stack
+from tests.e2e.users import users
 
 sys.path.insert(0, os.path.abspath("clients/python"))
 from sonde_client import Service  # noqa: E402
 
-stack.install()
+users.install()
 NAME = f"demo-{os.getpid()}"
 DEMO = os.path.join(stack.WORK, NAME)
 shutil.copy("clients/demo/demo", DEMO)
 SOCKET = os.path.join(stack.WORK, "guest.sock")
 GRPC = "unix:" + os.path.join(stack.WORK, "grpc.sock")
-SETTINGS = {"rules": [{"service": "demo-*", "probability": 1}], "frequency_hz": 199, "window_s": 5}
+SETTINGS = {"rules": [{"service": "demo-*", "probability": 1}], "frequency_hz": 199, "window_s": 5, "guests_only": True}
 
 
 class Sonded:
     """A sonded that accepts 199 Hz; its log is what end() returns."""
 
-    def __init__(self, *flags):
+    def __init__(self, *flags, user=(), folder=stack.WORK):
+        address = f"unix:{folder}/grpc.sock"
         self.process = subprocess.Popen(
-            [os.path.join(stack.PREFIX, "bin/sonded"), "--socket", SOCKET, "--grpc", GRPC, "--data-dir",
-             os.path.join(stack.WORK, "data"), "--collect-max-hz", "199", *flags], env=stack.environment(),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            [*user, os.path.join(stack.PREFIX, "bin/sonded"), "--socket", f"{folder}/guest.sock", "--grpc", address, "--data-dir",
+             f"{folder}/data", "--collect-max-hz", "199", *flags], env=stack.environment(), stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
         assert "grpc: " in self.process.stdout.readline(), self.process.stderr.read()
-        self.service = Service(GRPC)
+        self.service = Service(address)
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
@@ -135,6 +137,14 @@ class Call:
         self.end()
 
 
+def start_unprepared(name, seconds):
+    """A demo without the guest. Its name is its own, because this machine's other processes are seen, too."""
+    path = os.path.join(stack.WORK, f"{name}-{os.getpid()}")
+    if not os.path.exists(path):
+        shutil.copy("clients/demo/demo", path)
+    return subprocess.Popen([path, "-t", "1", "-s", str(seconds), "--tick"], env=stack.environment(), stdout=subprocess.PIPE, text=True)
+
+
 def start_demo(seconds):
     env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": SOCKET,
            "SONDE_LABELS": "version=7"}
@@ -209,6 +219,44 @@ def test_windows_sum_to_the_clock_and_are_sent_again_until_they_are_acknowledged
         log = sonded.end()
         check.contains(log, 'audit: collect session default begins a call of "test"')
         check.contains(log, "audit: collect session default: 1 rules, 199 Hz")
+
+
+def service_ns(call, service):
+    return sum(sum(window.value) * (window.weight or 1) for window in call.windows if call.processes[window.process].service == service)
+
+
+def test_a_process_that_nobody_prepared_is_collected_and_a_guest_is_not_counted_twice():
+    lone = f"lone-{os.getpid()}"
+    rules = [{"service": name, "probability": 1} for name in (f"first-{os.getpid()}", lone, NAME)]
+    first = start_unprepared("first", 100)
+    with Sonded() as sonded, Call(sonded.service, {**SETTINGS, "guests_only": False, "rules": rules}) as call:
+        check.until(lambda: session(sonded) and session(sonded).targets > 0, seconds=30, what="the first process")
+        running = {lone: start_unprepared("lone", 12), NAME: start_demo(12)}
+        for name, process in running.items():
+            clock_ns = int(re.search(r"process_cpu_ns (\d+)", process.communicate(timeout=60)[0]).group(1))
+            tolerance = 4 / (clock_ns / 1e9 * SETTINGS["frequency_hz"]) ** 0.5 + 0.05
+            call.until(lambda name=name, clock_ns=clock_ns, tolerance=tolerance: abs(service_ns(call, name) / clock_ns - 1) < tolerance,
+                       f"{clock_ns} ns of {name} (± {tolerance:.0%})")
+        names = [name for window in call.windows if call.processes[window.process].service == lone
+                 for row in call.rows(window) for name in call.functions(row[0])]
+        assert "serve" in names, names[:20]
+        check.equal(session(sonded).refusal, "")
+        call.send(settings={**SETTINGS, "rules": rules})
+        call.until(lambda: call.settings.guests_only and session(sonded).targets == 0, "the end of the stream")
+    check.stop(first)
+    first.stdout.close()
+
+
+def test_where_the_kernel_refuses_to_sample_the_machine_the_status_says_so():
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+        if int(file.read()) <= 0:
+            raise check.Skip("kernel.perf_event_paranoid lets every user sample the whole machine")
+    folder = os.path.join(stack.WORK, "nobody")
+    os.makedirs(folder, 0o700)
+    os.chown(folder, users.NOBODY, users.NOBODY)
+    with Sonded(user=users.as_user(users.NOBODY), folder=folder) as sonded, Call(sonded.service, {**SETTINGS, "guests_only": False}) as call:
+        call.until(lambda: call.status and call.status.refusal, "the refusal")
+        check.contains(call.status.refusal, "sampling the whole machine needs")
 
 
 def test_a_later_call_of_a_session_displaces_the_earlier_and_other_sessions_stay():

@@ -62,7 +62,7 @@ def start_sonded(machine, *flags):
 
 def start_collect(*flags, hosts=("--hosts", HOSTS), ready="running", **variables):
     return Program("sonde-collect", *hosts, "--history", HISTORY, "--spool", SPOOL, "--frequency", "199", "--window-s", "5",
-                   *flags, ready=ready, **variables)
+                   "--guests", *flags, ready=ready, **variables)
 
 
 def start_history():

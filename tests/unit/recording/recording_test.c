@@ -9,7 +9,19 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
+
+/* What somebody has set the date ahead by. This definition takes the place of the C library's. */
+static _Atomic int64_t date_ahead_s;
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    int result = (int)syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_REALTIME)
+        now->tv_sec += date_ahead_s;
+    return result;
+}
 
 static struct scene scene;
 static struct recording *recording;
@@ -196,4 +208,41 @@ TEST(a_batch_that_is_refused_is_counted_and_the_next_is_whole) {
     CHECK_INT(store->ops->info(store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_INT(info.stacks, >=, 1); /* sent again, though the first batch had them */
     end();
+}
+
+/* Intervals of totals from a date on, within the next half an hour. */
+static uint64_t totals_after(int64_t from_unix_s) {
+    struct store_query query = {.from_unix_s = from_unix_s, .until_unix_s = from_unix_s + 1800};
+    struct store_total_row *rows;
+    struct store_merge result = {0};
+    struct sonde_arena arena = {0};
+    size_t count, filled = 0;
+    CHECK_INT(store->ops->totals(store, &query, &arena, &rows, &count, &result, NULL), ==,
+              SONDE_OK);
+    for (size_t i = 0; i < count; i++)
+        filled += rows[i].cpu_ns > 0;
+    sonde_arena_finish(&arena);
+    return filled;
+}
+
+static void await_totals(int64_t from_unix_s) {
+    for (int i = 0; i < 3000 && totals_after(from_unix_s) == 0; i++)
+        pause_ms(10);
+    CHECK_INT(totals_after(from_unix_s), >, 0);
+}
+
+TEST(a_date_that_is_set_delays_nothing_in_either_direction) {
+    int64_t begin_s = time(NULL);
+    start(1000);
+    await_totals(begin_s);
+    date_ahead_s = -3600;
+    await_totals(begin_s - 3600);
+    CHECK_STR(logged, "history: the clock was set back by 3600 s; windows go on at their new time, "
+                      "and a range that the step touches holds the time before and after it");
+    date_ahead_s = 3600;
+    await_totals(begin_s + 3600);
+    finish();
+    CHECK_INT(state().lost_windows, ==, 0);
+    end();
+    date_ahead_s = 0;
 }

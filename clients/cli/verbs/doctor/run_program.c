@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/doctor/run_program.h"
 
+#include "api/base/clock.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -27,10 +29,9 @@ static pid_t start(const char *const *argv, int out) {
 
 /* True when the program has closed its output; what does not fit is read and dropped. */
 static bool read_all(int in, char *text, size_t size) {
-    struct timespec now;
     size_t len = 0;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    for (int64_t end_s = now.tv_sec + RUN_PROGRAM_S; now.tv_sec < end_s;) {
+    int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + RUN_PROGRAM_S * 1000;
+    while (clock_ms(CLOCK_MONOTONIC) < end_ms) {
         char bytes[512];
         struct pollfd readable = {.fd = in, .events = POLLIN};
         ssize_t got = poll(&readable, 1, 1000) > 0 ? read(in, bytes, sizeof bytes) : 1;
@@ -39,7 +40,6 @@ static bool read_all(int in, char *text, size_t size) {
         for (ssize_t i = 0; readable.revents && i < got && len + 1 < size; i++)
             text[len++] = bytes[i];
         text[len] = 0;
-        clock_gettime(CLOCK_MONOTONIC, &now);
     }
     return false;
 }

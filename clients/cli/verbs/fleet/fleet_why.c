@@ -97,12 +97,22 @@ static void print_windows(const Sonde__V1__FleetHost *host, const Sonde__V1__Fle
     if (fleet->is_paused)
         puts("All recording is paused: `sonde fleet resume` continues it.");
     else if (host->state == SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_CONNECTED && host->targets == 0)
-        puts(
-            "No process there is recorded: servers need the guest (`sonde run`, or LD_PRELOAD) and "
-            "a budget that is not 0.");
+        puts(host->refusal[0]
+                 ? "No process there is recorded: servers there need the guest (`sonde "
+                   "run`, or LD_PRELOAD) and a budget that is not 0."
+                 : "No process there is recorded: their budgets are 0, or it records "
+                   "only processes that have the guest, and none has.");
     else if (host->targets > 0 && is_stale)
         puts("Its processes have used no CPU time lately, or they were not drawn (see the budgets "
              "in `sonde fleet status`).");
+}
+
+static void print_refusal(const Sonde__V1__FleetHost *host) {
+    if (!host->refusal[0])
+        return;
+    fputs("It records only processes that have the guest: ", stdout);
+    cli_put_text(stdout, host->refusal);
+    puts(".");
 }
 
 static void print_state(const Sonde__V1__FleetHost *host) {
@@ -149,5 +159,6 @@ void fleet_print_why(const Sonde__V1__FleetHost *host, const Sonde__V1__Fleet *f
     print_trouble(host);
     print_next_try(host, fleet);
     print_windows(host, fleet);
+    print_refusal(host);
     print_state(host);
 }

@@ -2,6 +2,7 @@
 #include "service/store/clickhouse/texts/text_cache.h"
 
 #include "api/base/array.h"
+#include "api/base/clock.h"
 #include "service/locks.h"
 #include "service/store/clickhouse/wire/sql.h"
 
@@ -22,12 +23,6 @@ struct text_cache {
     struct lock lock;
     struct kind stacks, frames, threads;
 };
-
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 void text_map_init(struct text_map *map, struct sonde_arena *arena) {
     *map = (struct text_map){.arena = arena};
@@ -112,7 +107,7 @@ struct store_frame *text_copy_frame(struct sonde_arena *arena, const struct stor
 
 static void start(struct kind *kind) {
     kind->arena = (struct sonde_arena){0};
-    kind->begin_ns = now_ns();
+    kind->begin_ns = (uint64_t)clock_ns(CLOCK_MONOTONIC);
     text_map_init(&kind->map, &kind->arena);
 }
 
@@ -159,7 +154,7 @@ struct store_stack *text_cache_stack(struct text_cache *cache, const char *servi
 struct store_frame *text_cache_frame(struct text_cache *cache, uint64_t id,
                                      struct sonde_arena *arena) {
     lock_take(&cache->lock);
-    if (now_ns() - cache->frames.begin_ns > MAX_AGE_NS)
+    if ((uint64_t)clock_ns(CLOCK_MONOTONIC) - cache->frames.begin_ns > MAX_AGE_NS)
         empty(&cache->frames);
     const struct store_frame *frame = text_map_frame(&cache->frames.map, id);
     struct store_frame *copy = frame ? text_copy_frame(arena, frame) : NULL;

@@ -23,6 +23,9 @@ static void add(struct sonde_profile *profile, uint64_t address, int64_t alloc, 
     CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
 }
 
+/* What the date is ahead of the monotonic clock. */
+static int64_t date_ns;
+
 /* Stack a has allocated so much, of which inuse is left; b has allocated so much. */
 static struct sonde_profile *snapshot(int64_t a, int64_t b, int64_t inuse) {
     struct sonde_profile *profile = sonde_profile_create(types, 4, 0);
@@ -34,8 +37,9 @@ static struct sonde_profile *snapshot(int64_t a, int64_t b, int64_t inuse) {
 static struct sonde_profile *allocated(struct sonde_profile *profile, uint64_t epoch, int64_t at_s,
                                        int64_t *since_ns) {
     struct sonde_profile *made;
-    CHECK_INT(heap_delta_allocated(&delta, profile, epoch, at_s * S, since_ns, &made), ==,
-              SONDE_OK);
+    CHECK_INT(
+        heap_delta_allocated(&delta, profile, epoch, at_s * S + date_ns, at_s * S, since_ns, &made),
+        ==, SONDE_OK);
     sonde_profile_destroy(profile);
     return made;
 }
@@ -112,6 +116,18 @@ TEST(stacks_of_frames_without_addresses_are_told_apart_by_name) {
     heap_delta_finish(&delta);
 }
 
+TEST(a_date_that_is_set_leaves_the_time_between_snapshots_as_long_as_it_was) {
+    int64_t since_ns;
+    CHECK_INT(bytes(snapshot(100, 0, 0), 1, 60), ==, -1);
+    date_ns = -3600 * S;
+    struct sonde_profile *made = allocated(snapshot(200, 0, 0), 1, 120, &since_ns);
+    CHECK_INT(since_ns, ==, 60 * S + date_ns);
+    CHECK_INT(sonde_profile_info(made)->duration_ns, ==, 60 * S);
+    sonde_profile_destroy(made);
+    date_ns = 0;
+    heap_delta_finish(&delta);
+}
+
 TEST(a_profile_of_time_has_no_heap) {
     static const struct sonde_value_type time[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
     struct sonde_profile *profile = sonde_profile_create(time, 2, 0), *live;
@@ -137,7 +153,8 @@ TEST(without_room_there_are_no_differences_until_another_heap_gives_its_room_bac
     struct sonde_profile *profile = snapshot(1, 1, 1), *made;
     int64_t since_ns;
     room = 3;
-    CHECK_INT(heap_delta_allocated(&other, profile, 1, 60 * S, &since_ns, &made), ==, SONDE_OK);
+    CHECK_INT(heap_delta_allocated(&other, profile, 1, 60 * S, 60 * S, &since_ns, &made), ==,
+              SONDE_OK);
     CHECK_INT(room, ==, 1);
     sonde_profile_destroy(profile);
     CHECK_INT(bytes(snapshot(100, 0, 0), 1, 60), ==, -1);

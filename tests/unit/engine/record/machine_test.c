@@ -75,6 +75,15 @@ static void add(struct sonde_profile *profile, const char *name, pid_t pid, int6
     CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
 }
 
+static pid_t unwanted; /* is not drawn; others stand for two */
+
+static struct record_choice choose(void *context, const struct engine_target *target) {
+    bool is_wanted = target->pid != unwanted;
+    return (struct record_choice){is_wanted ? 19 : 0, 2, !is_wanted};
+}
+
+static struct machine_receiver receiver = {NULL, on_record, NULL};
+
 /* Splits and destroys a window of ten seconds. */
 static void split(struct machine *machine, struct sonde_profile *profile, int64_t begin_unix_ns,
                   pid_t skipped) {
@@ -85,7 +94,7 @@ static void split(struct machine *machine, struct sonde_profile *profile, int64_
                                              .period_ns = PERIOD_NS,
                                              .dropped = 3,
                                              .clock = "perf-cpu"};
-    CHECK_INT(machine_split(machine, profile, &metadata, &skip, on_record, NULL), ==, SONDE_OK);
+    CHECK_INT(machine_split(machine, profile, &metadata, &skip, &receiver), ==, SONDE_OK);
     sonde_profile_destroy(profile);
 }
 
@@ -141,6 +150,27 @@ TEST(a_process_that_is_recorded_by_its_guest_has_no_record) {
     split(machine, profile, BEGIN, getpid());
     CHECK_INT(kept_count, ==, 0);
     CHECK_INT(machine_count(machine), ==, 0);
+    machine_destroy(machine);
+}
+
+TEST(a_process_that_is_not_drawn_has_no_record_and_the_others_stand_for_it) {
+    struct machine *machine = machine_create();
+    receiver.choose = choose;
+    unwanted = getpid();
+    for (int i = 0; i < 2; i++) {
+        struct sonde_profile *profile = window();
+        add(profile, own_name(), getpid(), 9);
+        add(profile, "init", 1, 5);
+        split(machine, profile, BEGIN + 10 * i * SECOND, 0);
+        const struct record *drawn = &kept[0].record;
+        CHECK_INT(kept_count, ==, 1);
+        CHECK_INT(drawn->samples, ==, 5);
+        CHECK(drawn->weight == 2);
+        CHECK_INT(drawn->dropped, ==, 3); /* the largest that is delivered says it */
+        CHECK_INT(machine_left_out(machine), ==, 1);
+        forget();
+    }
+    receiver.choose = NULL;
     machine_destroy(machine);
 }
 
