@@ -30,6 +30,9 @@ static const struct row {
     [PROGRAM_STRIPPED] = {" is stripped; link it without -s, strip it with --strip-debug only, or "
                           "upload the unstripped file: sonde symbol --upload FILE",
                           NULL},
+    [PROGRAM_UNREADABLE] = {" has damaged section headers, or too many, so its symbols cannot be "
+                            "read; upload its debug file: sonde symbol --upload FILE",
+                            NULL},
     [PROGRAM_STATIC_GO] = {" is a static Go program, so libsonde.so cannot be preloaded; sample "
                            "its CPU time from outside (sonde record PID) and import net/http/pprof "
                            "for its heap, or link it with -linkmode=external",

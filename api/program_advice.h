@@ -17,6 +17,7 @@ enum program_kind {
     PROGRAM_PACKAGED, /* a stripped file of a Debian package; detail: the package with its names */
     PROGRAM_PACKAGED_MAIN, /* the same if that package is in Debian's main archive */
     PROGRAM_STRIPPED,      /* any other stripped file */
+    PROGRAM_UNREADABLE,    /* a file whose section headers cannot be read (elf_file) */
     PROGRAM_STATIC_GO,     /* static programs, which cannot load libsonde.so */
     PROGRAM_STATIC,
     PROGRAM_KINDS

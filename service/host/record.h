@@ -55,6 +55,7 @@ struct host_sample {
 
 struct host_mmap {
     uint64_t start, end, offset, inode;
+    uint64_t inode_generation; /* 0 = unknown */
     uint32_t device_major, device_minor;
     const char *path; /* "" = anonymous; "[vdso]" ... as in /proc/PID/maps */
 };

@@ -28,6 +28,7 @@
 struct mapping {
     _Atomic uint32_t refs;
     uint64_t start, end, offset, inode;
+    uint64_t inode_generation; /* 0 = unknown */
     uint32_t device_major, device_minor;
     char path[256];
     bool is_kernel;

@@ -9,10 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -168,22 +170,36 @@ static bool has_inode(int fd, const struct symbol_mapping *mapping) {
            minor(info.st_dev) == mapping->device_minor;
 }
 
+/* False if the file certainly is another one: file systems use the numbers of deleted inodes again,
+ * with another generation. The kernel writes an int, in spite of the ioctl's number. */
+static bool has_generation(int fd, const struct symbol_mapping *mapping) {
+    long generation = 0;
+    return mapping->inode_generation == 0 || ioctl(fd, FS_IOC_GETVERSION, &generation) != 0 ||
+           (uint32_t)generation == (uint32_t)mapping->inode_generation;
+}
+
 /* --- the mapped file -------------------------------------------------------------------------- */
 
 struct search {
     pid_t pid;
     const struct symbol_mapping *mapping;
     struct memory_identity memory;
-    bool memory_read;
-    bool saw_other; /* a path led to another file */
+    bool memory_read; /* or it is not to be read */
+    bool saw_other;   /* a path led to another file */
 };
 
 /* Returns fd if it is the mapped file. `by_kernel`: fd was opened by the mapping itself, so it is
  * enough that the mapping still exists. (On overlayfs, maps and stat show different devices.) */
 static int accept(struct search *search, int fd, bool by_kernel) {
-    if (fd < 0 || has_inode(fd, search->mapping))
+    if (fd < 0)
         return fd;
-    if (!search->memory_read)
+    bool has_number = has_inode(fd, search->mapping);
+    bool is_successor = (has_number || by_kernel) && !has_generation(fd, search->mapping);
+    if (has_number && !is_successor)
+        return fd;
+    if (is_successor)
+        search->memory = (struct memory_identity){0}; /* it is mapped there now */
+    else if (!search->memory_read)
         read_memory(search->pid, search->mapping, &search->memory);
     search->memory_read = true;
     if ((by_kernel && search->memory.is_known) ||
@@ -215,7 +231,7 @@ static int try_exe(struct search *search) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/exe", (int)search->pid);
     int fd = open_regular(AT_FDCWD, path, 0);
-    if (fd >= 0 && !has_inode(fd, search->mapping)) {
+    if (fd >= 0 && !(has_inode(fd, search->mapping) && has_generation(fd, search->mapping))) {
         close(fd);
         return -1;
     }
@@ -253,8 +269,10 @@ int symbol_vdso_open(uint64_t *size) {
         fclose(maps);
     size_t len = found ? line.mapping.end - line.mapping.start : 0;
     int fd = found ? memfd_create("sonde-vdso", MFD_CLOEXEC) : -1;
-    bool good = fd >= 0 && fchmod(fd, 0600) == 0 && /* others may not write it: it is trusted */
-                write(fd, (const void *)(uintptr_t)line.mapping.start, len) == (ssize_t)len;
+    static const struct timespec times[2] = {{0}, {0}}; /* all copies have one identity */
+    bool good = fd >= 0 && fchmod(fd, 0600) == 0 &&     /* others may not write it: it is trusted */
+                write(fd, (const void *)(uintptr_t)line.mapping.start, len) == (ssize_t)len &&
+                futimens(fd, times) == 0;
     if (fd >= 0 && !good) {
         close(fd);
         fd = -1;

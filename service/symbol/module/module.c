@@ -152,6 +152,10 @@ const char *symbol_module_file_identity(const struct symbol_module *module) {
     return module->file_identity;
 }
 
+int symbol_module_debug_fd(const struct symbol_module *module) {
+    return module->debug_fd;
+}
+
 bool symbol_module_is_memory(const struct symbol_module *module) {
     return module->is_flat && module->kind == SYMBOL_MODULE_NONE;
 }

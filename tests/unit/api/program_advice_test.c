@@ -45,6 +45,7 @@ TEST(each_kind_has_a_sentence_that_says_what_to_do) {
         [PROGRAM_PACKAGED_MAIN] = "it is stripped; install x-dbgsym, or start sonded with "
                                   "--debuginfod",
         [PROGRAM_STRIPPED] = "it is stripped; link it without -s",
+        [PROGRAM_UNREADABLE] = "it has damaged section headers, or too many",
         [PROGRAM_STATIC_GO] = "net/http/pprof",
         [PROGRAM_STATIC] = "it is statically linked",
     };

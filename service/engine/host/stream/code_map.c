@@ -50,6 +50,7 @@ struct mapping *code_map_mapping(const struct host_mmap *from) {
         .device_major = from->device_major,
         .device_minor = from->device_minor,
         .inode = from->inode,
+        .inode_generation = from->inode_generation,
         .path = strcmp(from->path, "//anon") == 0 ? "" : from->path,
     };
     if (from->start >= from->end || from->end > KERNEL_HALF)
