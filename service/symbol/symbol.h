@@ -55,8 +55,8 @@ struct symbol_mapping {
     uint32_t device_major, device_minor;
     uint64_t inode;
     uint64_t inode_generation; /* of perf's records; 0 = unknown, as in /proc/PID/maps */
-    const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x", never with " (deleted)" */
-    bool is_deleted;  /* the file had been removed or replaced when the mapping was read */
+    const char *path;          /* "" = anonymous; "[vdso]"; "/usr/bin/x", never with " (deleted)" */
+    bool is_deleted;           /* the file had been removed or replaced when the mapping was read */
     /* The running kernel. Its addresses may lack bit 63. Never set it because a process claims it:
      * names of addresses reveal where the kernel is. */
     bool is_kernel;
