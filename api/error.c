@@ -19,7 +19,9 @@ static const struct sonde_error_info table[SONDE_ERR_COUNT] = {
     {SONDE_SESSION_BUSY, "SESSION_BUSY", 10, 409, 4, "a session is already running"},
     {SONDE_TOO_MANY_CAPTURES, "TOO_MANY_CAPTURES", 8, 429, 4, "too many captures are running"},
     {SONDE_NO_CLOCK, "NO_CLOCK", 9, 501, 4, "no sampling clock works in the target"},
-    {SONDE_NOT_ACTIVE, "NOT_ACTIVE", 9, 500, 4, "heap profiling is not activated"},
+    {SONDE_NOT_ACTIVE, "NOT_ACTIVE", 9, 409, 4,
+     "heap profiling is not activated; `sonde heap on` starts it, or GET "
+     "/debug/pprof/heap_activate"},
     {SONDE_NOT_AVAILABLE, "NOT_AVAILABLE", 9, 501, 4, "not available in the target"},
     {SONDE_UNIMPLEMENTED, "UNIMPLEMENTED", 12, 501, 1,
      "the service does not have this method; it may be an older version"},

@@ -7,6 +7,7 @@
 
 #define MAX_NAME       60 /* bytes shown of a name */
 #define FIRST_WITH_X   12 /* Python 3.12 has -X perf */
+#define MAX_DYNAMIC    64 /* entries of a dynamic section that are read */
 #define FETCH_BY_SONDE "start sonded with --debuginfod https://debuginfod.debian.net"
 
 /* Name, "is stripped; install ", detail, ...: the pieces around them. */
@@ -30,6 +31,9 @@ static const struct row {
     [PROGRAM_STRIPPED] = {" is stripped; link it without -s, strip it with --strip-debug only, or "
                           "upload the unstripped file: sonde symbol --upload FILE",
                           NULL},
+    [PROGRAM_UNREADABLE] = {" has damaged section headers, or too many, so its symbols cannot be "
+                            "read; upload its debug file: sonde symbol --upload FILE",
+                            NULL},
     [PROGRAM_STATIC_GO] = {" is a static Go program, so libsonde.so cannot be preloaded; sample "
                            "its CPU time from outside (sonde record PID) and import net/http/pprof "
                            "for its heap, or link it with -linkmode=external",
@@ -66,10 +70,29 @@ enum program_kind program_kind_of_runtime(const char *executable) {
     return kind_of_python(executable + len);
 }
 
+/* Of all programs without PT_INTERP, the dynamic linker is the one that has a name as a library. */
+static bool is_dynamic_linker(const struct elf_file *elf) {
+    Elf64_Dyn entries[MAX_DYNAMIC];
+    for (uint32_t i = 0; i < elf->segment_count; i++) {
+        const Elf64_Phdr *segment = &elf->segments[i];
+        size_t count = segment->p_filesz / sizeof *entries;
+        count = count < MAX_DYNAMIC ? count : MAX_DYNAMIC;
+        if (segment->p_type != PT_DYNAMIC ||
+            !elf_read(&elf->input, segment->p_offset, entries, count * sizeof *entries))
+            continue;
+        for (size_t at = 0; at < count && entries[at].d_tag != DT_NULL; at++)
+            if (entries[at].d_tag == DT_SONAME)
+                return true;
+    }
+    return false;
+}
+
 enum program_kind program_kind_of_elf(const struct elf_file *elf) {
     for (uint32_t i = 0; i < elf->segment_count; i++)
         if (elf->segments[i].p_type == PT_INTERP)
             return PROGRAM_OTHER;
+    if (is_dynamic_linker(elf))
+        return PROGRAM_OTHER;
     return elf_section(elf, ".go.buildinfo") ? PROGRAM_STATIC_GO : PROGRAM_STATIC;
 }
 

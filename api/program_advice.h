@@ -17,6 +17,7 @@ enum program_kind {
     PROGRAM_PACKAGED, /* a stripped file of a Debian package; detail: the package with its names */
     PROGRAM_PACKAGED_MAIN, /* the same if that package is in Debian's main archive */
     PROGRAM_STRIPPED,      /* any other stripped file */
+    PROGRAM_UNREADABLE,    /* a file whose section headers cannot be read (elf_file) */
     PROGRAM_STATIC_GO,     /* static programs, which cannot load libsonde.so */
     PROGRAM_STATIC,
     PROGRAM_KINDS
@@ -26,7 +27,8 @@ enum program_kind {
  * PROGRAM_OTHER for all else. */
 enum program_kind program_kind_of_runtime(const char *executable);
 
-/* PROGRAM_STATIC or PROGRAM_STATIC_GO, or PROGRAM_OTHER for a program with a dynamic linker. */
+/* PROGRAM_STATIC or PROGRAM_STATIC_GO, or PROGRAM_OTHER for a program with a dynamic linker, and
+ * for the dynamic linker. */
 enum program_kind program_kind_of_elf(const struct elf_file *elf);
 
 /* Writes a sentence about the program or file `name`; "" for PROGRAM_OTHER. `detail`: see the kind;

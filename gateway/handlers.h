@@ -14,6 +14,7 @@ enum {
     PROFILE_NEGOTIATES = 1, /* without `output=` the client's headers choose the format */
     PROFILE_GZIP_BODY = 2,  /* pprof is sent as a gzip file, without Content-Encoding */
     PROFILE_STRICT = 4,     /* a bad or repeated `output=` is refused in GreptimeDB's words */
+    PROFILE_LOCKS = 8,      /* of all waits, only those for locks */
 };
 
 struct profile_setup {

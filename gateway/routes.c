@@ -29,6 +29,8 @@ static const struct profile_setup delta_heap = {0, SONDE__V1__FORMAT__PPROF, 0, 
 static const struct profile_setup threads = {0, SONDE__V1__FORMAT__PPROF, 0, FORMATS_CPU,
                                              THREADS_FILE};
 static const struct profile_setup waits = {0, SONDE__V1__FORMAT__PPROF, 0, FORMATS_CPU, WAITS_FILE};
+static const struct profile_setup locks = {0, SONDE__V1__FORMAT__PPROF, PROFILE_LOCKS, FORMATS_CPU,
+                                           WAITS_FILE};
 static const struct profile_setup julia_allocs = {10, SONDE__V1__FORMAT__PPROF, PROFILE_GZIP_BODY,
                                                   FORMATS_ALLOCATIONS, NULL};
 static const struct profile_setup heap = {0, SONDE__V1__FORMAT__JEMALLOC,
@@ -93,9 +95,9 @@ static const struct route table[] = {
      &threads, "debug output", "?output=top", "number of threads by start function"},
     {"/debug/pprof/block", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_waits, &waits,
      "seconds output", "?seconds=10&output=flamegraph", "time that threads waited"},
-    {"/debug/pprof/mutex", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_waits, &waits,
+    {"/debug/pprof/mutex", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_waits, &locks,
      "seconds output", "?seconds=10&output=flamegraph",
-     "time that threads waited, like /debug/pprof/block"},
+     "time that threads waited for mutexes and read-write locks"},
     {"/debug/pprof/heap", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_heap_profile, &heap,
      HEAP_PARAMETERS, "?output=flamegraph", "live heap as a jemalloc dump; pprof for Go's tools"},
     {"/debug/pprof/heap_activate", METHOD_GET, ROUTE_CHANGES_STATE, FAMILY_PPROF,

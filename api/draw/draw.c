@@ -2,6 +2,7 @@
  *
  * The table of formats. A new format is a new row and a new renderer. */
 #include "api/draw/draw.h"
+#include "api/draw/negatives.h"
 #include "api/draw/render.h"
 #include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
@@ -183,4 +184,13 @@ sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format form
                          out->limit ? "the document is larger than %zu bytes" : "out of memory",
                          out->limit);
     return err;
+}
+
+void sonde_draw_note(const struct sonde_profile *profile, enum sonde_format format,
+                     const struct sonde_draw_options *options, struct sonde_buf *out) {
+    struct sonde_draw_options chosen = {0};
+    if (options)
+        chosen = *options;
+    if (choose_type(profile, &chosen, NULL) == SONDE_OK)
+        draw_put_negatives(out, profile, format, &chosen);
 }

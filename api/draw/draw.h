@@ -121,6 +121,11 @@ SONDE_MUST_USE sonde_err sonde_draw(const struct sonde_profile *profile, enum so
                                     const struct sonde_draw_options *options, struct sonde_buf *out,
                                     struct sonde_diag *diag);
 
+/* Appends a sentence about what the format does with negative values, for a caller that can show it
+ * beside the document; nothing if there are none. Options as for sonde_draw. */
+void sonde_draw_note(const struct sonde_profile *profile, enum sonde_format format,
+                     const struct sonde_draw_options *options, struct sonde_buf *out);
+
 /* The script and the style in every SVG, as CSP source expressions: 'sha256-...'. Static texts. */
 const char *sonde_draw_svg_script_hash(void);
 const char *sonde_draw_svg_style_hash(void);

@@ -11,7 +11,8 @@
 
 /* "target: redis-server, pid 4711" → "redis-server". A name may contain a comma. */
 static struct sonde_slice target_of(const char *comment) {
-    static const char *const ends[] = {", ended during the capture", ", pid "};
+    static const char *const ends[] = {", called exec during the capture",
+                                       ", ended during the capture", ", pid "};
     size_t len = strlen(comment);
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         const char *end = NULL;
@@ -23,18 +24,36 @@ static struct sonde_slice target_of(const char *comment) {
     return (struct sonde_slice){comment, len};
 }
 
-/* A process and its children: by name, if it had none. */
+/* A process and its children: by name, if it had none. Older profiles do not have the name. */
 static void put_tree(struct sonde_buf *out, const struct sonde_profile *profile,
-                     struct sonde_slice pid) {
+                     struct sonde_slice pid, struct sonde_slice name) {
     uint32_t process = sonde_profile_only_process(profile);
     if (process)
         sonde_buf_puts(out,
                        sonde_profile_text(profile, sonde_profile_function(profile, process)->name));
+    else if (name.len)
+        sonde_buf_printf(out, "%.*s and its children", (int)name.len, name.data);
     else
         sonde_buf_printf(out, "process %.*s and its children", (int)pid.len, pid.data);
 }
 
-/* A target of several processes is "@all", "@all:redis" or "@all:4711". */
+/* "4711 (make)" or "4711". False: it is neither. */
+static bool read_tree(const char *text, size_t len, struct sonde_slice *pid,
+                      struct sonde_slice *name) {
+    size_t digits = strspn(text, "0123456789");
+    digits = digits < len ? digits : len;
+    *pid = (struct sonde_slice){text, digits};
+    *name = (struct sonde_slice){NULL, 0};
+    if (digits == len)
+        return true;
+    if (digits == 0 || len < digits + 4 || strncmp(text + digits, " (", 2) != 0 ||
+        text[len - 1] != ')')
+        return false;
+    *name = (struct sonde_slice){text + digits + 2, len - digits - 3};
+    return true;
+}
+
+/* A target of several processes is "@all", "@all:redis", "@all:4711 (make)" or "@all:4711". */
 static void put_name(struct sonde_buf *out, const struct sonde_profile *profile,
                      struct sonde_slice name) {
     static const char all[] = "@all";
@@ -42,12 +61,13 @@ static void put_name(struct sonde_buf *out, const struct sonde_profile *profile,
     bool is_all = name.len >= len && memcmp(name.data, all, len) == 0;
     int rest_len = is_all && name.len > len + 1 ? (int)(name.len - len - 1) : 0;
     const char *rest = rest_len ? name.data + len + 1 : "";
+    struct sonde_slice pid, root;
     if (is_all && name.len == len)
         sonde_buf_puts(out, "all processes");
     else if (!rest_len || name.data[len] != ':')
         sonde_buf_append(out, name.data, name.len);
-    else if (strspn(rest, "0123456789") >= (size_t)rest_len)
-        put_tree(out, profile, (struct sonde_slice){rest, (size_t)rest_len});
+    else if (read_tree(rest, (size_t)rest_len, &pid, &root))
+        put_tree(out, profile, pid, root);
     else
         sonde_buf_printf(out, "all processes named %.*s", rest_len, rest);
 }

@@ -9,6 +9,7 @@
 
 #define NAMES_LIMIT ((size_t)16 << 20)
 #define NOTES_LIMIT ((size_t)1 << 20)
+#define NOTES       64u
 
 bool elf_read(const struct elf_input *input, uint64_t offset, void *to, size_t len) {
     if (offset > input->size || len > input->size - offset)
@@ -60,6 +61,7 @@ static bool header_is_ours(const Elf64_Ehdr *header) {
 static void open_sections(struct elf_file *elf, const Elf64_Ehdr *header) {
     uint64_t count = header->e_shnum, names = header->e_shstrndx;
     Elf64_Shdr first;
+    elf->has_unread_sections = header->e_shoff != 0;
     if (header->e_shoff == 0 || header->e_shentsize != sizeof(Elf64_Shdr) ||
         !elf_read(&elf->input, header->e_shoff, &first, sizeof first))
         return;
@@ -71,6 +73,7 @@ static void open_sections(struct elf_file *elf, const Elf64_Ehdr *header) {
         return;
     elf->sections = read_array(&elf->input, header->e_shoff, count, sizeof(Elf64_Shdr));
     elf->section_count = elf->sections ? (uint32_t)count : 0;
+    elf->has_unread_sections = !elf->sections;
     if (names >= elf->section_count)
         return;
     const Elf64_Shdr *table = &elf->sections[names];
@@ -211,9 +214,9 @@ size_t elf_build_id(const struct elf_file *elf, uint8_t build_id[ELF_BUILD_ID_MA
         if (elf->segments[i].p_type == PT_NOTE)
             len = build_id_at(elf, elf->segments[i].p_offset, elf->segments[i].p_filesz, build_id);
     /* In a debug file the program headers point at bytes it does not have; its notes are sections.
-     */
-    for (uint32_t i = 0; i < elf->section_count && len == 0; i++)
-        if (elf->sections[i].sh_type == SHT_NOTE)
+     * A broken file may have any number of them. */
+    for (uint32_t i = 0, notes = 0; i < elf->section_count && len == 0 && notes < NOTES; i++)
+        if (elf->sections[i].sh_type == SHT_NOTE && ++notes)
             len = build_id_at(elf, elf->sections[i].sh_offset, elf->sections[i].sh_size, build_id);
     return len;
 }

@@ -20,7 +20,7 @@
 #include <elf.h>
 
 #define ELF_MAX_SEGMENTS 1024u
-#define ELF_MAX_SECTIONS 65536u
+#define ELF_MAX_SECTIONS (1u << 18) /* 16 MiB of headers */
 #define ELF_BUILD_ID_MAX 32u
 
 /* Where the bytes are: in memory if `bytes` is set, else in fd from `base` on. */
@@ -43,7 +43,8 @@ struct elf_file {
     uint32_t segment_count;
     Elf64_Shdr *sections; /* NULL if the file has no usable section headers */
     uint32_t section_count;
-    char *section_names; /* NUL-terminated */
+    bool has_unread_sections; /* it has section headers, but too many or broken ones */
+    char *section_names;      /* NUL-terminated */
     size_t section_names_len;
 };
 

@@ -90,3 +90,12 @@ bool sonde_maps_line_has_path(const struct sonde_maps_line *line, const char *pa
         at++;
     return at == line->path_len && path[at] == 0;
 }
+
+size_t sonde_maps_path_len(const char *path, size_t len) {
+    static const char deleted[] = " (deleted)";
+    size_t tail = sizeof deleted - 1;
+    for (size_t i = 0; i < tail; i++)
+        if (len <= tail || path[len - tail + i] != deleted[i])
+            return len;
+    return len - tail;
+}

@@ -27,5 +27,8 @@ struct sonde_maps_line {
 bool sonde_maps_line_parse(const char *text, size_t len, struct sonde_maps_line *line);
 /* Whether the mapping's path is this text, such as "[stack]". */
 bool sonde_maps_line_has_path(const struct sonde_maps_line *line, const char *path);
+/* The length of a path without the " (deleted)" that the kernel appends to the path of a removed or
+ * replaced file. */
+size_t sonde_maps_path_len(const char *path, size_t len);
 
 #endif

@@ -95,6 +95,7 @@ static void read_result_start(struct capture *capture, const Sonde__V1__ResultSt
     result->truncated = start->truncated;
     result->duration_ms = start->duration_ms;
     result->target_gone = start->target_gone;
+    result->target_execed = start->target_execed;
     result->frequency_hz = start->frequency_hz;
     result->capture_id = start->capture_id;
     snprintf(result->target, sizeof result->target, "%s", start->target);
@@ -288,6 +289,12 @@ static void print_process(const struct capture_result *result) {
     fprintf(stderr, " (pid %" PRId32 "), ", result->pid);
 }
 
+static const char *early_end(const struct capture_result *result) {
+    if (result->target_gone && result->target_execed)
+        return "; the target called exec, which ends the capture of one process";
+    return result->target_gone ? "; the target exited early" : "";
+}
+
 void capture_print_summary(const char *path, const struct capture_result *result) {
     char samples[32], dropped[32];
     bool is_best = !result->clock[0] || sonde_clock_is_best(result->clock);
@@ -296,7 +303,7 @@ void capture_print_summary(const char *path, const struct capture_result *result
     fprintf(stderr, "%s samples in %.1f s, %s dropped%s%s%s\n",
             group_digits(result->samples, samples), result->duration_ms / 1000.0,
             group_digits(result->dropped, dropped), is_best ? "" : ", clock ",
-            is_best ? "" : result->clock, result->target_gone ? "; the target exited early" : "");
+            is_best ? "" : result->clock, early_end(result));
     cli_put_line(stderr, "note: ", result->clock_note);
     cli_put_line(stderr, "overhead ceiling: ", result->budget_note);
     if (result->samples == 0)

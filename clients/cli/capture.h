@@ -73,7 +73,7 @@ struct capture_result {
     uint64_t capture_id; /* number of the saved capture; 0 = not saved */
     uint32_t duration_ms;
     double frequency_hz; /* average */
-    bool target_gone, complete;
+    bool target_gone, target_execed, complete;
     char keep_error[200];
     char target[64]; /* what was sampled */
     int32_t pid;     /* 0 = several processes, or not known */

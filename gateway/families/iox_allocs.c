@@ -41,8 +41,9 @@ static uint64_t hash_text(uint64_t hash, struct sonde_slice text) {
 }
 
 /* The client's address, a hash of what else tells scrapers apart, and what it wants, because one
- * client may ask both paths. The hash has the User-Agent, the token, and the name that a scraper
- * may choose, because two of a kind behind one address look alike otherwise. */
+ * client may ask both paths. The hash has the User-Agent, the token, the address that a proxy
+ * forwarded for, and the name that a scraper may choose, because two of a kind behind one address
+ * look alike otherwise. All of these may be forged: then the client splits its own answers. */
 static void make_key(const struct request_context *context, struct allocs_reply *reply,
                      bool is_delta) {
     const char *wanted = is_delta ? " delta" : reply->is_total ? " total" : "";
@@ -51,6 +52,7 @@ static void make_key(const struct request_context *context, struct allocs_reply 
     (void)query_get(&context->query, "scraper", &scraper);
     uint64_t hash = hash_text(0xcbf29ce484222325u, context->headers.user_agent);
     hash = hash_text(hash, http_request_header(context->request, "authorization"));
+    hash = hash_text(hash, http_request_header(context->request, "x-forwarded-for"));
     hash = hash_text(hash, scraper);
     http_request_peer(context->request, peer, sizeof peer);
     snprintf(reply->key, sizeof reply->key, "%.40s %08" PRIx32 "%s", peer,

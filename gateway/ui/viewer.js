@@ -140,7 +140,8 @@ class Viewer {
     }
 
     joinBase() {
-        const name = this.profile.types[this.type].type, baseType = this.base.types.findIndex((type) => type.type === name);
+        const { type: name, unit } = this.profile.types[this.type];
+        const baseType = this.base.types.findIndex((type) => type.type === name && type.unit === unit);
         if (baseType < 0) {
             this.notice.replaceChildren(message('error', `the profiles measure different things: the base has no ${name}. Choose two of the same kind.`));
             this.base = null;

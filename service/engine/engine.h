@@ -145,6 +145,7 @@ struct engine_cpu_spec {
     /* A mode. WALL: CPU time, plus the time that threads are blocked or wait for a CPU; OFF_CPU:
      * only the latter. */
     enum sonde_event_id event;
+    bool counts_waits; /* OFF_CPU: the first sample type is contentions: how often threads waited */
     bool has_timeline; /* the profile gets a timeline (api/profile/timeline.h); without window_ms */
     /* Maximum CPU time of the sampler, as a share of the CPU time that the target uses; 0 = no
      * limit. The rate is lowered to stay below it. If several captures of a target set it, the
@@ -175,6 +176,7 @@ struct engine_metadata {
     uint64_t guest_cpu_ns, target_cpu_ns; /* the latter without the guest's control thread */
     char clock[24], clock_note[320];      /* of the target and the capture */
     bool target_gone;
+    bool target_execed; /* target_gone, but the process runs on with another program */
     enum sonde_event_id event;
     double frequency_hz;   /* mean rate of the capture so far; max_overhead may have lowered it */
     char budget_note[192]; /* the effect of max_overhead; "" = none */

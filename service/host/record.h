@@ -39,7 +39,9 @@ struct host_sample {
     uint64_t weight_ns; /* the time that the sample stands for */
     uint64_t span_ns;   /* that time is spread over so much, up to time_ns; 0 = it is all of it */
     enum host_abi abi;
-    bool is_in_kernel;       /* the thread was in the kernel; registers are those of its entry */
+    bool is_in_kernel; /* the thread was in the kernel; registers are those of its entry */
+    double waits; /* HOST_OFF_CPU: how many waits begin in its time; 0 = the rest of one that was
+                     reported in part */
     bool is_waiting_for_cpu; /* HOST_OFF_CPU: the thread could have run; otherwise it blocked */
     struct unwind_registers registers;
     const uint8_t *stack; /* a copy of the memory from the rsp in registers on */
@@ -53,6 +55,7 @@ struct host_sample {
 
 struct host_mmap {
     uint64_t start, end, offset, inode;
+    uint64_t inode_generation; /* 0 = unknown */
     uint32_t device_major, device_minor;
     const char *path; /* "" = anonymous; "[vdso]" ... as in /proc/PID/maps */
 };

@@ -3,6 +3,7 @@
 
 #include "api/base/clock.h"
 #include "service/locks.h"
+#include "service/process/live_thread.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -323,21 +324,29 @@ static size_t read_pieces(int fd, pid_t pid, uint64_t address, void *bytes, size
 }
 
 size_t foreign_memory_read(pid_t pid, uint64_t address, void *bytes, size_t len) {
-    return read_pieces(-1, pid, address, bytes, len);
+    size_t done = read_pieces(-1, pid, address, bytes, len);
+    pid_t live = done > 0 || len == 0 ? pid : process_live_thread(pid);
+    return live == pid ? done : read_pieces(-1, live, address, bytes, len);
 }
 
 size_t foreign_memory_read_file(int fd, pid_t pid, uint64_t offset, void *bytes, size_t len) {
     return fd < 0 ? 0 : read_pieces(fd, pid, offset, bytes, len);
 }
 
-size_t foreign_memory_command(pid_t pid, void *bytes, size_t len) {
+static size_t read_command(pid_t pid, pid_t tid, void *bytes, size_t len) {
     char path[64];
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/task/%d/cmdline", (int)pid, (int)tid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     size_t got = foreign_memory_read_file(fd, pid, 0, bytes, len);
     if (fd >= 0)
         close(fd);
     return got;
+}
+
+size_t foreign_memory_command(pid_t pid, void *bytes, size_t len) {
+    size_t got = read_command(pid, pid, bytes, len);
+    pid_t live = got > 0 ? pid : process_live_thread(pid);
+    return live == pid ? got : read_command(pid, live, bytes, len);
 }
 
 uint32_t foreign_memory_stuck(void) {

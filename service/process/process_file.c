@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/process/process_file.h"
 
+#include "service/process/live_thread.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -35,21 +37,27 @@ static int open_path(const char *path, int flags) {
     return fd < 0 ? -errno : fd;
 }
 
+/* A task's folder has no map_files. The kernel has them under /proc/TID, which it does not list. */
+void process_mapped_path(pid_t pid, uint64_t start, uint64_t end, char path[PROCESS_MAPPED_PATH]) {
+    snprintf(path, PROCESS_MAPPED_PATH, "/proc/%d/map_files/%llx-%llx",
+             (int)process_live_thread(pid), (unsigned long long)start, (unsigned long long)end);
+}
+
 int process_file_open_own(enum process_file file, pid_t pid, uint64_t start, uint64_t end) {
     static const char *const leaves[] = {[PROCESS_MAPS] = "maps",
                                          [PROCESS_EXE] = "exe",
                                          [PROCESS_ROOT] = "root",
                                          [PROCESS_MEMORY] = "mem"};
-    char path[128];
+    char path[PROCESS_MAPPED_PATH];
     if (file == PROCESS_KALLSYMS)
         return open_path("/proc/kallsyms", O_RDONLY);
     if (file >= PROCESS_FILES || pid <= 0 || (file == PROCESS_MAPPED && start >= end))
         return -EINVAL;
     if (file == PROCESS_MAPPED)
-        snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)pid,
-                 (unsigned long long)start, (unsigned long long)end);
+        process_mapped_path(pid, start, end, path);
     else
-        snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, leaves[file]);
+        snprintf(path, sizeof path, "/proc/%d/task/%d/%s", (int)pid, (int)process_live_thread(pid),
+                 leaves[file]);
     if (file == PROCESS_EXE || file == PROCESS_MAPPED)
         return open_regular(path);
     return open_path(path, file == PROCESS_ROOT ? O_PATH | O_DIRECTORY : O_RDONLY);

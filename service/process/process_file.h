@@ -5,7 +5,9 @@
  * there is one. The opener serves root's sonded only for what root lacks, too, because root's
  * sonded opens the files of a process with the rights of that process (process_rights_take).
  *
- * The caller checks, before and after, that the pid is still the process it means. Any thread. */
+ * The files are those of a live thread (live_thread.h), so they have the process's content after
+ * its main thread has ended, too. The caller checks, before and after, that the pid is still the
+ * process it means. Any thread. */
 #ifndef SONDE_SERVICE_PROCESS_PROCESS_FILE_H
 #define SONDE_SERVICE_PROCESS_PROCESS_FILE_H
 
@@ -13,7 +15,7 @@
 #include <sys/types.h>
 
 enum process_file {
-    PROCESS_MAPS = 0, /* /proc/PID/maps */
+    PROCESS_MAPS = 0, /* /proc/PID/maps, and so on */
     PROCESS_EXE,      /* the file behind /proc/PID/exe */
     PROCESS_ROOT,     /* the directory /proc/PID/root, O_PATH */
     PROCESS_MAPPED,   /* /proc/PID/map_files/START-END: the regular file mapped there */
@@ -27,6 +29,10 @@ enum process_file {
 int process_file_open(enum process_file file, pid_t pid, uint64_t start, uint64_t end);
 /* Without the opener. */
 int process_file_open_own(enum process_file file, pid_t pid, uint64_t start, uint64_t end);
+
+#define PROCESS_MAPPED_PATH 96
+/* The path that PROCESS_MAPPED opens. */
+void process_mapped_path(pid_t pid, uint64_t start, uint64_t end, char path[PROCESS_MAPPED_PATH]);
 
 typedef int process_file_opener(void *context, enum process_file file, pid_t pid, uint64_t start,
                                 uint64_t end);

@@ -52,22 +52,31 @@ static void forget(struct batch *batch) {
     batch->used = 0;
 }
 
-static void choose_memory(struct batch *batch, struct symbol_module *module) {
+static void choose_memory(struct batch *batch, struct symbol_module *module, uint64_t address) {
+    struct symbol_jit *jit = symbol_module_jit(module, address);
+    if (jit && jit == batch->jit) { /* it is retained already */
+        symbol_jit_release(jit);
+        return;
+    }
     if (batch->jit_count == MAX_JITS)
         forget(batch);
-    batch->jit = symbol_module_jit(module);
-    if (batch->jit)
-        batch->jits[batch->jit_count++] = batch->jit;
+    batch->jit = jit;
+    if (jit)
+        batch->jits[batch->jit_count++] = jit;
 }
 
-static void choose_module(struct batch *batch, struct symbol_module *module) {
-    if (module == batch->module)
+static void choose_module(struct batch *batch, struct symbol_module *module, uint64_t address) {
+    bool is_kernel = module && module->kind == SYMBOL_MODULE_KERNEL;
+    if (module == batch->module) {
+        if (is_kernel)
+            choose_memory(batch, module, address);
         return;
+    }
     bool memory = module && module->is_flat;
     batch->module = module;
     batch->jit = NULL;
     if (memory)
-        choose_memory(batch, module);
+        choose_memory(batch, module, address);
     batch->lines = module && !memory ? symbol_module_lines(module, batch->deadline) : NULL;
     batch->symbols = module && !memory ? symbol_module_symbols(module) : NULL;
 }
@@ -333,7 +342,7 @@ static sonde_err answer_from_names(struct batch *batch, const struct symbol_quer
 static sonde_err answer_one(struct batch *batch, const struct symbol_query *query,
                             struct symbol_answer *answer) {
     *answer = (struct symbol_answer){0};
-    choose_module(batch, query->module);
+    choose_module(batch, query->module, query->vaddr);
     uint32_t symbol = SYMBOL_NO_SYMBOL, node = LINE_TABLE_NO_NODE;
     if (batch->jit)
         batch->symbols = symbol_jit_symbols(batch->jit, query->vaddr);

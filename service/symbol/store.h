@@ -11,12 +11,14 @@
 #define SONDE_SERVICE_SYMBOL_STORE_H
 
 #include "api/elf/elf.h"
+#include "api/hash_index.h"
 #include "service/locks.h"
 #include "service/process/memory_share.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/display_names.h"
 #include "service/symbol/files/failure.h"
 #include "service/symbol/files/table_cache.h"
+#include "service/symbol/jit/perf_map.h"
 #include "service/symbol/lines/line_table.h"
 #include "service/symbol/symbol.h"
 #include "service/symbol/symtab/symbol_table.h"
@@ -69,6 +71,13 @@ struct loaded_lines {
 
 enum symbol_state { SYMBOL_UNBUILT, SYMBOL_BUILDING, SYMBOL_READY };
 
+/* The reads of kallsyms. */
+struct symbol_kernel_looks {
+    int64_t next_ms;        /* CLOCK_MONOTONIC: none before; 0 = there was none yet */
+    struct hash_index seed; /* of the hash; it has no entries */
+    uint32_t hash;          /* of the last text */
+};
+
 struct symbol_module {
     struct symbol_store *store;
     struct symbol_module *next;
@@ -106,6 +115,7 @@ struct symbol_module {
     pid_t pid; /* 0 = the kernel */
     uint64_t process_start;
     struct symbol_jit *jit;
+    struct symbol_kernel_looks looks;
     struct symbol_jit_sources *sources; /* NULL until the first lookup */
 };
 
@@ -149,10 +159,15 @@ struct symbol_jit {
     uint32_t row_count;
     struct sonde_buf files;
     struct memory_share share;
+    struct symbol_core core; /* of the kernel; else empty */
 };
 /* The names in the process's perf map and jitdump, which are read again when they change, at most
- * once a second. The caller releases the result. NULL if there are none. */
-struct symbol_jit *symbol_module_jit(struct symbol_module *module);
+ * once a second. For the kernel they are those of kallsyms, which is read again if the address (0 =
+ * none) is in code that comes and goes. The caller releases the result. NULL if there are none. */
+struct symbol_jit *symbol_module_jit(struct symbol_module *module, uint64_t address);
+/* Opens the files of the module's process while it is alive, so that they can be read when it has
+ * ended. */
+void symbol_jit_watch(struct symbol_module *module);
 void symbol_jit_release(struct symbol_jit *jit);
 void symbol_jit_sources_destroy(struct symbol_jit_sources *sources);
 struct loaded_symbols *symbol_jit_symbols(struct symbol_jit *jit, uint64_t address);

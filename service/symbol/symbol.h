@@ -17,6 +17,7 @@
 #include "api/bytes.h"
 #include "api/error.h"
 #include "api/program_advice.h"
+#include "service/symbol/files/file_identity.h"
 
 #include <sys/types.h>
 
@@ -53,7 +54,9 @@ struct symbol_mapping {
     uint64_t start, end, offset;
     uint32_t device_major, device_minor;
     uint64_t inode;
-    const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
+    uint64_t inode_generation; /* of perf's records; 0 = unknown, as in /proc/PID/maps */
+    const char *path;          /* "" = anonymous; "[vdso]"; "/usr/bin/x", never with " (deleted)" */
+    bool is_deleted;           /* the file had been removed or replaced when the mapping was read */
     /* The running kernel. Its addresses may lack bit 63. Never set it because a process claims it:
      * names of addresses reveal where the kernel is. */
     bool is_kernel;
@@ -68,8 +71,9 @@ struct symbol_mapping {
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
                                             struct symbol_module **module, struct sonde_diag *diag);
-/* The running kernel, from /proc/kallsyms, read once per store; a vaddr is the address itself. If
- * kallsyms shows zeros instead of addresses, nothing has a name and the reason is KERNEL_HIDDEN. */
+/* The running kernel, from /proc/kallsyms, which is read again for modules and BPF programs; a
+ * vaddr is the address itself. If kallsyms shows zeros instead of addresses, nothing has a name and
+ * the reason is KERNEL_HIDDEN. */
 SONDE_MUST_USE sonde_err symbol_module_open_kernel(struct symbol_store *store,
                                                    struct symbol_module **module,
                                                    struct sonde_diag *diag);
@@ -94,6 +98,11 @@ symbol_module_build_id(const struct symbol_module *module); /* lower-case hex, "
 int symbol_module_fd(const struct symbol_module *module);   /* borrowed; -1 = none */
 /* The key for tables that are built from the mapped file alone (files/file_identity.h). */
 const char *symbol_module_file_identity(const struct symbol_module *module);
+/* The debug file; borrowed; -1 = none. An upload can add it later, or replace it. */
+int symbol_module_debug_fd(const struct symbol_module *module);
+/* The key for tables that are also built from that debug file; false if there is none. */
+bool symbol_module_debug_identity(const struct symbol_module *module,
+                                  char identity[FILE_IDENTITY_MAX]);
 /* Sets *bias to runtime address - ELF vaddr for a mapping of this module. False if the mapping
  * matches no executable segment. */
 bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,

@@ -289,6 +289,13 @@ def test_the_command_gets_the_variables_of_the_guest():
     check.contains(socket, "/guest.sock")
 
 
+def test_a_program_behind_the_dynamic_linker_is_run_and_named_by_it():
+    for words, name in ((("/bin/sh",), "sh"), (("/lib64/ld-linux-x86-64.so.2", "--library-path", "/lib", "/bin/sh"), "")):
+        status, out, err = run("--", *words, "-c", 'echo "$LD_PRELOAD|$SONDE_FIRST_NAME"')
+        check.equal((status, out), (0, f"{PREFIX}/libsonde.so|{name}\n"), err)
+        assert "warning" not in err and "statically" not in err, err
+
+
 def test_run_adds_to_the_users_ld_preload():
     other = compile_c(PREFIX, "other.so", "int fake_other;", "-shared", "-fPIC")
     asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"  # a sanitized sonde is not the first library

@@ -170,6 +170,14 @@ def test_waits_are_measured_during_seconds_and_never_before():
     text = raw(scrape("/t/shop/debug/pprof/block?seconds=1"))
     check.contains(text, "contentions/count delay/nanoseconds")
     assert values(text, 1) > 100_000_000, text
+    # The main thread sleeps 100 times at most; the other one is in its only sleep.
+    assert 10 < values(text, 0) < 200 or "needs BPF" in text, text
+
+
+def test_a_mutex_profile_has_no_sleep():
+    text = raw(scrape("/t/shop/debug/pprof/mutex?seconds=1"))
+    check.contains(text, "only for mutexes")
+    assert "sleep" not in text.split("\nLocations\n")[1], text
 
 
 def test_discovery_lists_the_target_at_the_gateways_address():

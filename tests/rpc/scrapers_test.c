@@ -80,6 +80,9 @@ TEST(only_off_cpu_time_is_contentions) {
     struct sonde_diag diag = {0};
     setup_begin(&setup);
     request.duration_ms = 10;
+    request.only_locks = true;
+    CHECK_INT(stream(&client_capture_cpu, &request.base, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "only_locks: only with as_contentions");
     request.as_contentions = true;
     CHECK_INT(stream(&client_capture_cpu, &request.base, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "as_contentions: only for mode OFF_CPU");

@@ -3,6 +3,7 @@
  * Collapsed stacks, which flamegraph.pl and speedscope read: one line per stack, root first, frames
  * separated by ';', the count after the last space. The walk keeps the current path as text and
  * shortens it when it leaves a node. */
+#include "api/draw/negatives.h"
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 
@@ -44,6 +45,16 @@ static void on_node(void *context, uint32_t number) {
     sonde_buf_printf(collapsed->out, " %lld\n", (long long)node->self);
 }
 
+/* A line that draws nothing. */
+static void put_note(const struct sonde_profile *profile, const struct sonde_draw_options *options,
+                     struct sonde_buf *out) {
+    struct sonde_buf text = {0};
+    draw_put_negatives(&text, profile, SONDE_FORMAT_COLLAPSED, options);
+    if (text.len)
+        sonde_buf_printf(out, "[%s] 0\n", text.data);
+    sonde_buf_finish(&text);
+}
+
 sonde_err draw_collapsed(const struct sonde_profile *profile,
                          const struct sonde_draw_options *options, struct sonde_buf *out,
                          struct sonde_diag *diag) {
@@ -62,6 +73,7 @@ sonde_err draw_collapsed(const struct sonde_profile *profile,
         draw_tree_walk(tree, on_node, NULL, collapsed);
         if (out->len == before)
             sonde_buf_puts(out, "[no samples] 0\n");
+        put_note(profile, options, out);
         out->failed |= collapsed->path.failed;
     }
     draw_tree_destroy(tree);

@@ -9,6 +9,7 @@
  * Names are code spans. A code span ends at a backtick and a table cell at a bar, so a backtick in
  * a name becomes an apostrophe, and a bar in a cell is escaped. */
 #include "api/draw/memory.h"
+#include "api/draw/negatives.h"
 #include "api/draw/render.h"
 #include "api/draw/title.h"
 #include "api/draw/tree.h"
@@ -31,6 +32,7 @@ struct markdown {
     struct sonde_buf *out;
     const char *unit;
     const struct sonde_draw_comparison *comparison; /* NULL: not a difference */
+    int64_t whole;                                  /* shares are of it */
 };
 
 /* ---- Text ---- */
@@ -69,7 +71,7 @@ static void put_share(const struct markdown *state, int64_t value) {
     const struct sonde_draw_comparison *comparison = state->comparison;
     if (!comparison) {
         draw_value(state->out, value, state->unit);
-        sonde_buf_printf(state->out, " (%.1f %%)", draw_percent(value, state->tree->total));
+        sonde_buf_printf(state->out, " (%.1f %%)", draw_percent(value, state->whole));
         return;
     }
     draw_put_change(state->out, value, state->unit);
@@ -138,6 +140,12 @@ static void put_header(const struct markdown *state, const struct sonde_profile 
     else
         put_total(state, profile, type);
     draw_memory_estimate(profile, options->type_index, &estimate);
+    if (estimate.len)
+        sonde_buf_printf(out, "- %s\n", estimate.data);
+    estimate.len = 0;
+    struct sonde_draw_options of_time = *options;
+    of_time.type_index = draw_time_type(profile, options);
+    draw_put_negatives(&estimate, profile, SONDE_FORMAT_MARKDOWN, &of_time);
     if (estimate.len)
         sonde_buf_printf(out, "- %s\n", estimate.data);
     sonde_buf_finish(&estimate);
@@ -321,7 +329,10 @@ sonde_err draw_markdown(const struct sonde_profile *profile,
     struct draw_tree_options tree_options = {
         .type_index = index, .base_index = index, .merge_threads = true};
     struct sonde_value_type type = sonde_profile_type(profile, index);
-    struct markdown state = {.out = out, .unit = type.unit, .comparison = options->comparison};
+    struct markdown state = {.out = out,
+                             .unit = type.unit,
+                             .comparison = options->comparison,
+                             .whole = draw_magnitude(profile, index)};
     sonde_err err = draw_tree_build(profile, &tree_options, &state.tree, diag);
     if (err)
         return err;

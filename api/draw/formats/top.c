@@ -2,8 +2,10 @@
  *
  * The table of `go tool pprof -top`: the value of each function itself (flat) and with its callees
  * (cum). Of a difference, shares of its sum would be meaningless, because it may be near 0: values
- * are shares of the base, and sum% adds up the magnitudes of all changes. */
+ * are shares of the base, and sum% adds up the magnitudes of all changes. Other profiles with
+ * negative values have shares of the sum of all magnitudes, as in pprof. */
 #include "api/draw/memory.h"
+#include "api/draw/negatives.h"
 #include "api/draw/render.h"
 #include "api/draw/short_name.h"
 #include "api/draw/title.h"
@@ -101,8 +103,10 @@ static void put_file(const struct sonde_profile *profile, struct sonde_buf *out)
     sonde_buf_finish(&target);
 }
 
-static void put_header(const struct sonde_profile *profile, size_t type_index, int64_t total,
+static void put_header(const struct sonde_profile *profile,
+                       const struct sonde_draw_options *options, int64_t total,
                        struct sonde_buf *out) {
+    size_t type_index = options->type_index;
     const struct sonde_profile_info *info = sonde_profile_info(profile);
     struct sonde_value_type type = sonde_profile_type(profile, type_index);
     put_file(profile, out);
@@ -123,6 +127,10 @@ static void put_header(const struct sonde_profile *profile, size_t type_index, i
     }
     struct sonde_buf estimate = {0};
     draw_memory_estimate(profile, type_index, &estimate);
+    if (estimate.len)
+        sonde_buf_printf(out, "# %s\n", estimate.data);
+    estimate.len = 0;
+    draw_put_negatives(&estimate, profile, SONDE_FORMAT_TEXT_TOP, options);
     if (estimate.len)
         sonde_buf_printf(out, "# %s\n", estimate.data);
     sonde_buf_finish(&estimate);
@@ -168,10 +176,14 @@ static void put_name(const char *name, size_t max_columns, struct sonde_buf *out
 }
 
 static struct wholes find_wholes(const struct draw_tree *tree, const uint32_t *order,
-                                 uint32_t count, const struct sonde_draw_comparison *comparison) {
-    struct wholes wholes = {.values = tree->total, .sum = tree->total};
-    if (!comparison)
+                                 uint32_t count, const struct sonde_profile *profile,
+                                 const struct sonde_draw_options *options) {
+    const struct sonde_draw_comparison *comparison = options->comparison;
+    struct wholes wholes = {0};
+    if (!comparison) {
+        wholes.values = wholes.sum = draw_magnitude(profile, options->type_index);
         return wholes;
+    }
     wholes.is_difference = true;
     wholes.values = comparison->base.total > 0 ? comparison->base.total : comparison->now.total;
     wholes.sum = 0;
@@ -186,9 +198,10 @@ static void put_percent(struct sonde_buf *out, int64_t value, const struct whole
 }
 
 static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32_t count,
-                     const struct sonde_draw_options *options, const char *type_unit,
+                     const struct sonde_profile *profile, const struct sonde_draw_options *options,
                      struct sonde_buf *out) {
-    const struct wholes wholes = find_wholes(tree, order, count, options->comparison);
+    const struct wholes wholes = find_wholes(tree, order, count, profile, options);
+    const char *type_unit = sonde_profile_type(profile, options->type_index).unit;
     uint32_t rows =
         options->max_rows && options->max_rows < count ? (uint32_t)options->max_rows : count;
     struct draw_unit unit = choose_unit(tree, order, rows, type_unit);
@@ -228,11 +241,11 @@ static sonde_err put_table(struct draw_tree *tree, const struct sonde_profile *p
     if (options->comparison)
         put_comparison(profile, type_index, options->comparison, out);
     else
-        put_header(profile, type_index, tree->total, out);
+        put_header(profile, options, tree->total, out);
     if (count == 0)
         sonde_buf_puts(out, options->comparison ? "no difference\n" : "no samples\n");
     else
-        put_rows(tree, order, count, options, sonde_profile_type(profile, type_index).unit, out);
+        put_rows(tree, order, count, profile, options, out);
     free(order);
     return SONDE_OK;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/svg/svg.h"
 #include "api/draw/memory.h"
+#include "api/draw/negatives.h"
 #include "api/draw/svg/embedded.h"
 #include "api/draw/title.h"
 #include "api/settings/options.h"
@@ -62,6 +63,16 @@ static void put_subtitle(struct draw_page *page, const struct sonde_profile *pro
         sonde_buf_printf(subtitle, " · %s", sonde_profile_comment(profile, i));
 }
 
+/* Both pictures leave them out. */
+static void put_negatives(struct draw_page *page, const struct sonde_profile *profile,
+                          const struct sonde_draw_options *options) {
+    struct sonde_buf text = {0};
+    draw_put_negatives(&text, profile, SONDE_FORMAT_SVG_FLAMEGRAPH, options);
+    if (text.len)
+        sonde_buf_printf(&page->subtitle, " · %s", text.data);
+    sonde_buf_finish(&text);
+}
+
 /* The length of the next line: at most LINE_CHARS characters, broken at a space if possible. */
 static size_t line_length(const char *text) {
     size_t chars = 0, space = 0, at = 0;
@@ -104,6 +115,7 @@ void draw_page_init(struct draw_page *page, const struct sonde_profile *profile,
         sonde_buf_puts(&page->subtitle, options->subtitle);
     else
         put_subtitle(page, profile, options);
+    put_negatives(page, profile, options);
     wrap(page);
     layout(page);
 }

@@ -5,6 +5,7 @@
  * samples that are not zero are copied to the result. */
 #include "api/profile/diff/diff.h"
 #include "api/profile/copy.h"
+#include "api/profile/diff/common_types.h"
 #include "api/profile/diff/match.h"
 
 #include <math.h>
@@ -93,26 +94,14 @@ static bool is_measure(const struct sonde_profile *profile, size_t type_index) {
     return strcmp(type.type, period->type) == 0 && strcmp(type.unit, period->unit) == 0;
 }
 
-/* The name of the first sample type that the other profile does not have. */
-static const char *different_type(const struct sonde_profile *of,
-                                  const struct sonde_profile *other) {
-    for (size_t i = 0; i < sonde_profile_type_count(of); i++)
-        if (sonde_profile_find_type(other, sonde_profile_type(of, i).type) == SONDE_PROFILE_NO_TYPE)
-            return sonde_profile_type(of, i).type;
-    return sonde_profile_type(of, 0).type;
-}
-
-static sonde_err check_types(const struct sonde_profile *base, const struct sonde_profile *now,
-                             struct sonde_diag *diag) {
+static sonde_err check_events(const struct sonde_profile *base, const struct sonde_profile *now,
+                              struct sonde_diag *diag) {
     const struct sonde_profile_info *a = &base->info, *b = &now->info;
-    if (!profile_same_types(base, now))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the profiles measure different things: \"%.60s\" and \"%.60s\"",
-                          different_type(base, now), different_type(now, base));
     if (strcmp(a->period_type.type, b->period_type.type) != 0 ||
         strcmp(a->period_type.unit, b->period_type.unit) != 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the profiles were sampled by different events: \"%.60s\" and \"%.60s\"",
+                          "the profiles measure different things: they were sampled by different "
+                          "events, \"%.60s\" and \"%.60s\"",
                           a->period_type.type, b->period_type.type);
     return SONDE_OK;
 }
@@ -134,8 +123,8 @@ static sonde_err choose_type(const struct sonde_profile *profile, const char *ty
     *index = type ? sonde_profile_find_type(profile, type) : profile->info.default_type;
     if (*index != SONDE_PROFILE_NO_TYPE)
         return SONDE_OK;
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profiles have no sample type \"%.60s\"",
-                      type);
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "the profiles have no common sample type \"%.60s\"", type);
 }
 
 static double ratio(const struct sonde_profile *base, const struct sonde_profile *now,
@@ -183,14 +172,11 @@ static sonde_err subtract(const struct sonde_profile *base, const struct sonde_p
     return err;
 }
 
-sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sonde_profile *now,
-                             const struct sonde_diff_options *options, struct sonde_profile **diff,
-                             struct sonde_diag *diag) {
-    const struct sonde_diff_options defaults = {0};
-    options = options ? options : &defaults;
-    *diff = NULL;
+static sonde_err diff_same_types(const struct sonde_profile *base, const struct sonde_profile *now,
+                                 const struct sonde_diff_options *options,
+                                 struct sonde_profile **diff, struct sonde_diag *diag) {
     size_t index = 0;
-    sonde_err err = check_types(base, now, diag);
+    sonde_err err = check_events(base, now, diag);
     if (!err)
         err = check_rates(base, now, diag);
     if (!err)
@@ -205,6 +191,19 @@ sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sond
         err = filter(sum, options->growth_only, diff);
     sonde_profile_destroy(sum);
     return err ? sonde_fail(diag, err, "the difference: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
+}
+
+sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sonde_profile *now,
+                             const struct sonde_diff_options *options, struct sonde_profile **diff,
+                             struct sonde_diag *diag) {
+    const struct sonde_diff_options defaults = {0};
+    struct common_types common;
+    *diff = NULL;
+    sonde_err err = common_types_find(base, now, &common, diag);
+    if (!err)
+        err = diff_same_types(common.base, common.now, options ? options : &defaults, diff, diag);
+    common_types_finish(&common);
+    return err;
 }
 
 static sonde_err put_side_by_side(const struct sonde_profile *base, const struct sonde_profile *now,
@@ -233,12 +232,11 @@ static sonde_err put_side_by_side(const struct sonde_profile *base, const struct
     return err;
 }
 
-sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct sonde_profile *now,
-                                const char *type, struct sonde_profile **both,
-                                struct sonde_diag *diag) {
-    *both = NULL;
+static sonde_err compare_same_types(const struct sonde_profile *base,
+                                    const struct sonde_profile *now, const char *type,
+                                    struct sonde_profile **both, struct sonde_diag *diag) {
     size_t index = 0;
-    sonde_err err = check_types(base, now, diag);
+    sonde_err err = check_events(base, now, diag);
     if (!err)
         err = choose_type(now, type, &index, diag);
     if (!err && !is_measure(now, index))
@@ -251,6 +249,18 @@ sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct s
         err = put_side_by_side(pair.base, pair.now, index, both);
     profile_pair_finish(&pair);
     return err ? sonde_fail(diag, err, "the comparison: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
+}
+
+sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct sonde_profile *now,
+                                const char *type, struct sonde_profile **both,
+                                struct sonde_diag *diag) {
+    struct common_types common;
+    *both = NULL;
+    sonde_err err = common_types_find(base, now, &common, diag);
+    if (!err)
+        err = compare_same_types(common.base, common.now, type, both, diag);
+    common_types_finish(&common);
+    return err;
 }
 
 sonde_err sonde_profile_scaled(const struct sonde_profile *profile, double scale,

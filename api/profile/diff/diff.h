@@ -5,11 +5,12 @@
  * kernel), not by the file's name or by address. In files of the same build, different addresses
  * are different stacks, so that lines can also be compared.
  *
- * Both must measure the same in the same unit: SONDE_INVALID_ARGUMENT if the names of their sample
- * types or period types differ, or their periods. Different periods are allowed if both profiles
- * are unbiased (sonde_profile_info) or if only the type that is sampled (cpu/nanoseconds) is
- * compared. Further errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. The caller destroys the result,
- * which is NULL on failure. Thread safety: any thread; the profiles must not change meanwhile. */
+ * Sample types that both have, by name and unit, are compared; a comment lists the others. Both
+ * must have been sampled in the same way: SONDE_INVALID_ARGUMENT if no sample type is common, or if
+ * their period types differ, or their periods. Different periods are allowed if both profiles are
+ * unbiased (sonde_profile_info) or if only the type that is sampled (cpu/nanoseconds) is compared.
+ * Further errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. The caller destroys the result, which is
+ * NULL on failure. Thread safety: any thread; the profiles must not change meanwhile. */
 #ifndef SONDE_API_PROFILE_DIFF_DIFF_H
 #define SONDE_API_PROFILE_DIFF_DIFF_H
 

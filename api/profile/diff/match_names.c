@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/profile/diff/match_names.h"
 
+#include "api/text/maps_line.h"
+
 #include <ctype.h>
 #include <string.h>
 
 /* ---- Files ---- */
 
 struct sonde_slice match_file_name(const char *path) {
-    static const char deleted[] = " (deleted)";
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
-    size_t len = strlen(name), end = sizeof deleted - 1;
-    if (len > end && strcmp(name + len - end, deleted) == 0)
-        len -= end;
-    return (struct sonde_slice){name, len};
+    return (struct sonde_slice){name, sonde_maps_path_len(name, strlen(name))};
 }
 
 /* The place of ".so" before a '.' or the end; the length if there is none. */

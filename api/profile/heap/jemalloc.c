@@ -180,7 +180,8 @@ static sonde_err add_mapping(struct reader *reader, const char *line) {
         return SONDE_OK;
     struct sonde_mapping mapping = {
         .start = parsed.start, .limit = parsed.end, .offset = parsed.offset};
-    size_t path_len = parsed.path_len < MAX_PATH ? parsed.path_len : MAX_PATH;
+    size_t path_len = sonde_maps_path_len(parsed.path, parsed.path_len);
+    path_len = path_len < MAX_PATH ? path_len : MAX_PATH;
     size_t count = sonde_profile_mapping_count(reader->profile);
     if (count > 0 && sonde_profile_mapping(reader->profile, (uint32_t)count)->limit > mapping.start)
         return corrupt(reader, "mappings that overlap or are not in order");

@@ -3,6 +3,13 @@
 
 #include "api/profile/copy.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A lock's function calls a few others before it blocks; its callers are far from the leaf. */
+#define LOCK_DEPTH 8u
+
 static const struct sonde_value_type types[] = {{"contentions", "count"}, {"delay", "nanoseconds"}};
 
 static int64_t count_of(int64_t delay_ns, int64_t period_ns) {
@@ -13,7 +20,6 @@ static int64_t count_of(int64_t delay_ns, int64_t period_ns) {
 static sonde_err add_samples(struct sonde_profile *into, const struct sonde_profile *waits,
                              int64_t period_ns) {
     size_t time = sonde_profile_find_type(waits, "off_cpu");
-    size_t number = sonde_profile_find_type(waits, "samples");
     struct profile_copy copy;
     struct profile_copied_sample out;
     if (time == SONDE_PROFILE_NO_TYPE)
@@ -22,9 +28,7 @@ static sonde_err add_samples(struct sonde_profile *into, const struct sonde_prof
     for (size_t i = 0; !err && i < sonde_profile_sample_count(waits); i++) {
         err = profile_copy_sample(&copy, i, 0, 0, &out);
         int64_t delay_ns = err ? 0 : out.values[time];
-        int64_t count =
-            number == SONDE_PROFILE_NO_TYPE ? count_of(delay_ns, period_ns) : out.values[number];
-        out.values[0] = count;
+        out.values[0] = count_of(delay_ns, period_ns);
         out.values[1] = delay_ns;
         if (!err)
             err = sonde_profile_add_sample(into, &out.sample);
@@ -33,8 +37,12 @@ static sonde_err add_samples(struct sonde_profile *into, const struct sonde_prof
     return err;
 }
 
-static sonde_err add_comments(struct sonde_profile *into, const struct sonde_profile *from) {
-    sonde_err err = SONDE_OK;
+static sonde_err add_comments(struct sonde_profile *into, const struct sonde_profile *from,
+                              int64_t period_ns) {
+    char text[80];
+    snprintf(text, sizeof text, "contentions: estimated, one per %.0f ms of waiting",
+             (double)period_ns / 1e6);
+    sonde_err err = period_ns > 0 ? sonde_profile_add_comment(into, text) : SONDE_OK;
     for (size_t i = 0; !err && i < sonde_profile_comment_count(from); i++)
         err = sonde_profile_add_comment(into, sonde_profile_comment(from, i));
     return err;
@@ -54,10 +62,90 @@ sonde_err sonde_profile_contentions(const struct sonde_profile *waits, int64_t p
     sonde_profile_set_info(into, &info);
     sonde_err err = add_samples(into, waits, period_ns);
     if (!err)
-        err = add_comments(into, waits);
+        err = add_comments(into, waits, period_ns);
     if (err)
         sonde_profile_destroy(into);
     else
         *copy = into;
+    return err;
+}
+
+/* --- Locks ------------------------------------------------------------------------------------*/
+
+static bool begins_with(const char *text, const char *prefix) {
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* A libc exports its functions of locks, so stacks have their names without debug information. The
+ * other names are those of languages and libraries that call the kernel themselves. */
+static bool is_lock(const char *name) {
+    static const char *const prefixes[] = {"pthread_mutex_", "pthread_rwlock_", "lll_lock_wait"};
+    static const char *const parts[] = {"lock_contended",                    /* Rust's Mutex */
+                                        "read_contended", "write_contended", /* and RwLock */
+                                        "lock_slow", /* parking_lot, jemalloc */
+                                        "LockSlow",  /* Abseil */
+                                        "lockSlow",  /* Go's sync.Mutex */
+                                        "runtime.lock2"};
+    const char *plain = name + strspn(name, "_");
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
+        if (begins_with(plain, prefixes[i]))
+            return true;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strstr(name, parts[i]))
+            return true;
+    }
+    return false;
+}
+
+/* By location id; NULL when out of memory. */
+static bool *find_locks(const struct sonde_profile *profile) {
+    size_t count = sonde_profile_location_count(profile);
+    bool *is_found = calloc(count + 1, sizeof *is_found);
+    for (uint32_t id = 1; is_found && id <= count; id++) {
+        const struct sonde_location *location = sonde_profile_location(profile, id);
+        for (uint32_t i = 0; i < location->line_count; i++) {
+            uint32_t function = location->lines[i].function;
+            uint32_t name = sonde_profile_function(profile, function)->name;
+            is_found[id] |= is_lock(sonde_profile_text(profile, name));
+        }
+    }
+    return is_found;
+}
+
+static sonde_err add_lock_samples(struct sonde_profile *into, const struct sonde_profile *from,
+                                  const bool *is_lock_location) {
+    struct profile_copy copy;
+    struct profile_copied_sample out;
+    sonde_err err = profile_copy_init(&copy, into, from);
+    for (size_t i = 0; !err && i < sonde_profile_sample_count(from); i++) {
+        struct sonde_sample sample = sonde_profile_sample(from, i);
+        bool is_wanted = false;
+        for (uint32_t k = 0; k < sample.location_count && k < LOCK_DEPTH; k++)
+            is_wanted |= is_lock_location[sample.locations[k]];
+        if (!is_wanted)
+            continue;
+        err = profile_copy_sample(&copy, i, 0, 0, &out);
+        if (!err)
+            err = sonde_profile_add_sample(into, &out.sample);
+    }
+    profile_copy_finish(&copy);
+    return err;
+}
+
+sonde_err sonde_profile_only_locks(const struct sonde_profile *profile,
+                                   struct sonde_profile **copy) {
+    struct sonde_profile *into = profile_copy_empty(profile);
+    bool *is_lock_location = find_locks(profile);
+    sonde_err err = into && is_lock_location ? add_lock_samples(into, profile, is_lock_location)
+                                             : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = sonde_profile_add_comment(into, "waits: only for mutexes and read-write locks");
+    free(is_lock_location);
+    if (err) {
+        sonde_profile_destroy(into);
+        into = NULL;
+    }
+    *copy = into;
     return err;
 }

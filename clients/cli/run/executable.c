@@ -9,6 +9,7 @@
 #include "api/wrapper_programs.h"
 
 #include "api/elf/elf.h"
+#include "api/text/dynamic_linker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -85,13 +86,16 @@ static sonde_err check_interpreter(const char *path, const struct elf_file *elf,
     char interpreter[256];
     if (!executable_interpreter(elf, interpreter))
         return SONDE_OK;
-    if (!interpreter[0]) {
-        const char *slash = strrchr(path, '/');
+    const char *slash = strrchr(path, '/');
+    enum program_kind kind = interpreter[0] ? PROGRAM_OTHER : program_kind_of_elf(elf);
+    if (kind != PROGRAM_OTHER) {
         char advice[PROGRAM_ADVICE];
-        program_advice(program_kind_of_elf(elf), slash ? slash + 1 : path, NULL, advice);
+        program_advice(kind, slash ? slash + 1 : path, NULL, advice);
         return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", advice);
     }
-    if (!strstr(interpreter, "ld-linux"))
+    if (!interpreter[0]) /* the program is the dynamic linker */
+        snprintf(interpreter, sizeof interpreter, "%.255s", path);
+    if (!dynamic_linker_is(interpreter) || strstr(interpreter, "musl"))
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "%.120s uses the dynamic linker %.60s, and libsonde.so needs glibc's",
                           path, interpreter);
@@ -167,16 +171,22 @@ bool executable_is_wrapper(const char *program) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(slash ? slash + 1 : program, names[i]) == 0)
             return true;
-    return false;
+    return dynamic_linker_is(program);
 }
 
 sonde_err executable_check_wrapped(char *const *argv, struct sonde_diag *diag) {
     char path[PATH_MAX], program[PATH_MAX] = "";
+    bool is_linker = dynamic_linker_is(argv[0]);
     for (bool more = executable_is_wrapper(argv[0]); more && *++argv;) {
+        if (is_linker && argv[1] && dynamic_linker_has_value(argv[0])) {
+            argv++;
+            continue;
+        }
         if (argv[0][0] == '-' || executable_find(argv[0], path, NULL) != SONDE_OK)
             continue;
         memcpy(program, path, sizeof program);
         more = executable_is_wrapper(argv[0]);
+        is_linker = dynamic_linker_is(argv[0]);
     }
     return program[0] ? executable_check(program, diag) : SONDE_OK;
 }

@@ -28,7 +28,8 @@ SONDE_MUST_USE sonde_err executable_check(const char *path, struct sonde_diag *d
  * options of wrappers are not understood, so a word may be taken for a program that is none. */
 SONDE_MUST_USE sonde_err executable_check_wrapped(char *const *argv, struct sonde_diag *diag);
 
-/* Whether a program of that name or path only starts others: env, timeout, a shell and so on. */
+/* Whether a program of that name or path only starts others: env, timeout, a shell, the dynamic
+ * linker and so on. */
 bool executable_is_wrapper(const char *program);
 
 /* Reads the path in PT_INTERP; "" if the program has none. False if it cannot be read. */

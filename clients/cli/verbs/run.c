@@ -7,6 +7,7 @@
  *
  * The exit status is the command's, as in a shell. Sonde's own failures follow env and timeout: 125
  * if Sonde failed, 126 if the command is not executable, 127 if there is no such command. */
+#include "api/text/dynamic_linker.h"
 #include "clients/cli/run/command.h"
 #include "clients/cli/run/executable.h"
 #include "clients/cli/run/install.h"
@@ -209,7 +210,8 @@ static void prepare_command(struct run *run, char **argv) {
     install_preload_path(run->libsonde_path, run->preload);
     command->libsonde = run->preload;
     command->name = run->settings.name;
-    command->first_name = base_of(argv[0]);
+    /* The dynamic linker gives the program its name. */
+    command->first_name = dynamic_linker_is(argv[0]) ? "" : base_of(argv[0]);
     if (run->settings.heap)
         heap_options_choose(run->command_path, argv, &command->heap);
     if (command->heap.reason[0])

@@ -132,6 +132,16 @@ static void set_table(struct sonde_draw_options *options, const struct source_ta
     options->max_columns = table->full_names ? 0 : terminal_columns();
 }
 
+/* Says what the format does with negative values. The table says so itself. */
+static void print_note(const struct sonde_profile *profile, enum sonde_format format,
+                       const struct sonde_draw_options *options) {
+    struct sonde_buf text = {0};
+    sonde_draw_note(profile, format, options, &text);
+    if (text.len)
+        fprintf(stderr, "note: %s\n", text.data);
+    sonde_buf_finish(&text);
+}
+
 static sonde_err draw_file(const char *path, const struct source_settings *source,
                            enum sonde_format format, struct output *output,
                            struct sonde_diag *diag) {
@@ -151,6 +161,8 @@ static sonde_err draw_file(const char *path, const struct source_settings *sourc
         format = SONDE_FORMAT_LEGACY_HEAP;
     if (!err)
         err = draw_profile(profile, format, &options, output, diag);
+    if (!err && !source->table)
+        print_note(profile, format, &options);
     sonde_profile_destroy(profile);
     return err;
 }

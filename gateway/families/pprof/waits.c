@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Go's /debug/pprof/block and /debug/pprof/mutex: time that threads waited, as contentions and
- * delay. With `seconds` it is measured during that time. Go's form without `seconds` is a total
- * since the start: the answer is what the history has recorded since the process started. Without
- * such a history it is an empty profile that says how to get one. */
+ * Go's /debug/pprof/block and /debug/pprof/mutex: time that threads waited, for anything or for
+ * locks only, as contentions and delay. With `seconds` it is measured during that time. Go's form
+ * without `seconds` is a total since the start: the answer is what the history has recorded since
+ * the process started. Without such a history it is an empty profile that says how to get one. */
 #include "api/base/clock.h"
 #include "api/profile/event.h"
 #include "gateway/reply/profile_reply.h"
@@ -25,6 +25,7 @@ struct waits_reply {
     char name[PATH_MAX_NAME + 1]; /* of the attached process */
     int32_t pid;
     int64_t start_unix_ns;
+    bool only_locks;
     size_t fitting; /* attached processes that the request may mean */
 };
 
@@ -90,6 +91,7 @@ static void query_history(struct waits_reply *reply) {
     request.selection = &selection;
     request.rendering = &rendering;
     request.as_contentions = true;
+    request.only_locks = reply->only_locks;
     reply->profile.refuse = refuse_query;
     profile_reply_call(&reply->profile, &client_query_profile, &request.base, DEADLINE_MS);
 }
@@ -130,19 +132,20 @@ static void find_target(struct relay *relay) {
 
 /* ---- During some seconds ---- */
 
-static void capture(struct profile_reply *reply, const struct request_context *context,
+static void capture(struct waits_reply *reply, const struct request_context *context,
                     uint64_t seconds) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = relay_selector(&context->target);
-    Sonde__V1__Rendering rendering = profile_format_rendering(&reply->format);
+    Sonde__V1__Rendering rendering = profile_format_rendering(&reply->profile.format);
     request.target = &selector;
     request.rendering = &rendering;
     request.duration_ms = (uint32_t)seconds * 1000;
     request.frequency_hz = WAITS_HZ;
     request.mode = SONDE__V1__CPU_MODE__OFF_CPU;
     request.as_contentions = true;
+    request.only_locks = reply->only_locks;
     request.no_progress = true;
-    profile_reply_start(reply, context, &client_capture_cpu, &request.base,
+    profile_reply_start(&reply->profile, context, &client_capture_cpu, &request.base,
                         request.duration_ms + PROFILE_GRACE_MS);
 }
 
@@ -159,8 +162,9 @@ void handle_waits(const struct request_context *context) {
         return;
     }
     struct waits_reply *reply = profile_reply_create(context, sizeof *reply, &format);
+    reply->only_locks = setup->flags & PROFILE_LOCKS;
     if (seconds || context->head)
-        capture(&reply->profile, context, seconds);
+        capture(reply, context, seconds);
     else
         find_target(&reply->profile.relay);
 }

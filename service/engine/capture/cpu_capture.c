@@ -127,16 +127,17 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     uint64_t room = capture->limit_samples - capture->samples;
     uint64_t n = capture->pending < room ? capture->pending : room;
     struct counts *counts = &window->parts[window->part_count - 1].counts;
-    if (n == 0)
+    if (n == 0 && capture->pending_waits == 0)
         return;
-    sonde_err err = key ? counts_add(counts, key, n) : SONDE_TOO_LARGE;
+    sonde_err err =
+        key ? counts_add_waits(counts, key, n, capture->pending_waits) : SONDE_TOO_LARGE;
     if (err) {
         const struct stacks *stacks = window->parts[window->part_count - 1].stacks;
         bool lacks_memory = key ? err == SONDE_OUT_OF_MEMORY : stacks && stacks->lacks_memory;
         count_drop(capture, n, lacks_memory);
         return;
     }
-    if (capture->spec.has_timeline)
+    if (capture->spec.has_timeline && n > 0)
         time_bins_add(&window->bins, window->part_count - 1, counts->last, &capture->pending_span,
                       window->start_ns, n);
     window->samples += n;

@@ -63,7 +63,9 @@ struct cpu_capture {
     uint64_t samples, dropped;
     uint64_t pending;              /* number of samples that the record being drained stands for */
     struct time_span pending_span; /* their time */
-    bool target_gone;
+    double pending_waits;          /* likewise */
+    bool are_waits_samples;        /* a source did not know how many waits there were */
+    bool target_gone, target_execed;
 
     struct capture_job *first_job, *last_job, *running_job;
     uint32_t job_count;

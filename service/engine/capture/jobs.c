@@ -186,6 +186,7 @@ static void fill_metadata(const struct cpu_capture *capture, uint64_t now_ns,
     uint64_t control_ns = now->control_ns - base->control_ns;
     metadata->target_cpu_ns = cpu_ns > control_ns ? cpu_ns - control_ns : 0;
     metadata->target_gone = capture->target_gone;
+    metadata->target_execed = capture->target_execed;
     metadata->event = capture->spec.event;
     fill_drops(capture, metadata);
 }
@@ -245,10 +246,13 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     const struct generation *newest = capture->base.target->space.generations[0];
     report->ignored_mappings = newest ? newest->ignored : capture->base.target->ignored_mappings;
     report->no_symbols = capture->spec.no_symbols;
+    report->counts_waits = capture->spec.counts_waits;
+    report->are_waits_samples = capture->are_waits_samples;
     report->frequency_hz = capture->spec.frequency_hz;
     report->max_samples = capture->spec.max_samples;
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
+    memcpy(report->root_name, capture->base.target->root_name, sizeof report->root_name);
     memcpy(report->executable, info->executable, sizeof report->executable);
     report->metadata.pid = info->pid;
     memcpy(report->metadata.target_name, info->name, sizeof report->metadata.target_name);

@@ -60,6 +60,11 @@ static bool counts_event(const struct cpu_capture *capture, enum sonde_event_id 
     return wanted == event || (wanted == SONDE_WALL && is_time);
 }
 
+/* At least as long as the amount, if that is a time. */
+static uint64_t span_of(const struct spent *spent) {
+    return spent->span_ns > spent->amount ? spent->span_ns : spent->amount;
+}
+
 /* How much of the amount the capture counts. A sample stands for what was spent since the thread's
  * previous sample. If the clock was running before the capture started, for example at a
  * recording's 19 Hz, the first sample also covers time before the start, whose share is
@@ -69,7 +74,7 @@ static uint64_t share_of(const struct cpu_capture *capture, const struct spent *
         return 0;
     if (spent->end_ns == 0)
         return spent->amount;
-    uint64_t span_ns = spent->span_ns > spent->amount ? spent->span_ns : spent->amount;
+    uint64_t span_ns = span_of(spent);
     uint64_t end_ns = spent->end_ns, begin_ns = end_ns > span_ns ? end_ns - span_ns : 0;
     if (capture->closed_ns && end_ns > capture->closed_ns)
         end_ns = capture->closed_ns;
@@ -81,22 +86,36 @@ static uint64_t share_of(const struct cpu_capture *capture, const struct spent *
     return (uint64_t)((double)spent->amount * (double)inside_ns / (double)span_ns);
 }
 
+/* The waits that the capture counts, of which it counts some of the time. A wait that was reported
+ * in part before the capture began is one of its waits, too. */
+static double waits_of(struct cpu_capture *capture, const struct spent *spent) {
+    if (!capture->spec.counts_waits)
+        return 0;
+    if (spent->waits < 0) {
+        capture->are_waits_samples = true;
+        return (double)capture->pending;
+    }
+    bool is_first_part = spent->end_ns <= capture->start_ns + span_of(spent);
+    return spent->waits > 0 || !is_first_part ? spent->waits : 1;
+}
+
 /* Sets `pending` of each capture to the number of samples that the amount stands for; false when it
  * is 0 for all. */
 static bool thin(struct target *target, const struct spent *spent) {
-    uint64_t any = 0;
+    bool any = false;
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         uint64_t share = share_of(capture, spent);
         capture->pending = share ? downsampler_take(&capture->downsampler, spent->tid, share) : 0;
         capture->pending_span = (struct time_span){spent->at_ns, share};
-        any |= capture->pending;
+        capture->pending_waits = share ? waits_of(capture, spent) : 0;
+        any |= capture->pending || capture->pending_waits > 0;
     }
-    return any != 0;
+    return any;
 }
 
 static void count(struct target *target, const struct count_key *key, const struct spent *spent) {
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        if (capture->pending > 0)
+        if (capture->pending > 0 || capture->pending_waits > 0)
             cpu_capture_count(capture, has_room(key) ? key : NULL, spent);
     }
 }

@@ -16,6 +16,7 @@ struct spent {
      * itself. */
     uint64_t span_ns;
     uint64_t end_ns; /* on the monotonic clock; 0 = not known: the amount counts in full */
+    double waits;    /* OFF_CPU: how many waits begin in it; -1 = not known */
     uint64_t at_ns;  /* when it was recorded, for the timeline */
     bool has_stack;  /* false: a note explains why there is none */
     enum stack_end end;

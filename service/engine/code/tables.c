@@ -3,6 +3,7 @@
 
 #include "service/engine/report/program_name.h"
 #include "service/symbol/locate/proc_maps.h"
+#include "service/unwind/table/table_build.h"
 #include "service/unwind/table/table_cache.h"
 
 #include <stdio.h>
@@ -59,18 +60,31 @@ size_t tables_vdso_bytes(const Elf64_Ehdr *header) {
     return (bytes + page - 1) / page * page;
 }
 
+bool tables_source(const struct symbol_module *module, struct table_source *source) {
+    source->fd = symbol_module_fd(module);
+    source->debug_fd = symbol_module_debug_fd(module);
+    if (source->debug_fd < 0 || !unwind_table_needs_debug(source->fd, source->debug_fd) ||
+        !symbol_module_debug_identity(module, source->identity)) {
+        source->debug_fd = -1;
+        snprintf(source->identity, sizeof source->identity, "%s",
+                 symbol_module_file_identity(module));
+    }
+    return source->fd >= 0 && source->identity[0];
+}
+
 sonde_err tables_get(struct engine *engine, const struct symbol_module *module, int *memfd,
                      size_t *bytes, struct sonde_diag *diag) {
-    const char *identity = symbol_module_file_identity(module);
+    struct table_source source;
     if (symbol_module_kind(module) == SYMBOL_MODULE_VDSO) {
+        const char *identity = symbol_module_file_identity(module);
         const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
         if (!header)
             return SONDE_NOT_AVAILABLE;
         return unwind_cache_get_memory(engine->unwind, identity[0] ? identity : "vdso", header,
                                        tables_vdso_bytes(header), diag, memfd, bytes);
     }
-    int fd = symbol_module_fd(module);
-    if (fd < 0 || !identity[0])
+    if (!tables_source(module, &source))
         return SONDE_NOT_AVAILABLE;
-    return unwind_cache_get(engine->unwind, identity, fd, diag, memfd, bytes);
+    return unwind_cache_get(engine->unwind, source.identity, source.fd, source.debug_fd, diag,
+                            memfd, bytes);
 }

@@ -19,6 +19,13 @@ struct generation *tables_read_maps(const struct process_identity *process,
  * claim: files are opened with the rights of the process. */
 void tables_open_mapping(struct engine *engine, const struct process_identity *process,
                          struct mapping *mapping);
+/* What the unwind table of a module that has a file is built from, and the key of that table. */
+struct table_source {
+    int fd, debug_fd; /* debug_fd: only if it has a .debug_frame that the file lacks; else -1 */
+    char identity[FILE_IDENTITY_MAX];
+};
+/* False if the module has no file. */
+bool tables_source(const struct symbol_module *module, struct table_source *source);
 /* Returns the unwind table of a module, and compiles it if it is not cached. The caller closes
  * *memfd. SONDE_NOT_AVAILABLE: the module has no unwind information. */
 SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_module *module,

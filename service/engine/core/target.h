@@ -112,6 +112,7 @@ struct target {
     struct target *next;       /* (list) */
     bool is_attached;          /* (list) has said Hello, or is a host target, and is not gone */
     struct engine_target info; /* (list) */
+    char root_name[64];        /* of a process and all it starts: its name, which exec changes */
     char *command;             /* (list) argv, separated by NULs */
     size_t command_len;        /* (list) */
     struct session sessions[SESSION_KINDS];

@@ -36,8 +36,7 @@ static sonde_err grow(struct counts *counts) {
     return SONDE_OK;
 }
 
-static sonde_err add_entry(struct counts *counts, uint32_t hash, const struct count_key *key,
-                           uint64_t n) {
+static sonde_err add_entry(struct counts *counts, uint32_t hash, const struct count_key *key) {
     if (counts->used >= COUNTS_MAX)
         return SONDE_TOO_LARGE;
     if (counts->used == counts->capacity) {
@@ -49,31 +48,38 @@ static sonde_err add_entry(struct counts *counts, uint32_t hash, const struct co
         !hash_index_add(&counts->index, hash, counts->used))
         return SONDE_OUT_OF_MEMORY;
     counts->last = counts->used;
-    counts->entries[counts->used++] = (struct count_entry){.key = *key, .count = n};
-    counts->total += n;
+    counts->entries[counts->used++] = (struct count_entry){.key = *key};
     return SONDE_OK;
 }
 
-sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n) {
-    if (n == 0)
+sonde_err counts_add_waits(struct counts *counts, const struct count_key *key, uint64_t n,
+                           double waits) {
+    if (n == 0 && waits == 0)
         return SONDE_OK;
     if (n > COUNTS_MAX_TOTAL - counts->total)
         return SONDE_TOO_LARGE;
     if (!counts->entries)
         hash_index_init(&counts->index);
     uint32_t hash = key_hash(&counts->index, key);
-    struct count_entry *entry = find(counts, hash, key);
+    const struct count_entry *entry = find(counts, hash, key);
     if (!entry && counts->used >= COUNTS_MAX_REQUESTS && key->request != 0) {
         struct count_key without_request = *key;
         without_request.request = 0;
-        return counts_add(counts, &without_request, n);
+        return counts_add_waits(counts, &without_request, n, waits);
     }
-    if (!entry)
-        return add_entry(counts, hash, key, n);
-    entry->count += n;
-    counts->last = (uint32_t)(entry - counts->entries);
+    sonde_err err = entry ? SONDE_OK : add_entry(counts, hash, key);
+    if (err)
+        return err;
+    if (entry)
+        counts->last = (uint32_t)(entry - counts->entries);
+    counts->entries[counts->last].count += n;
+    counts->entries[counts->last].waits += waits;
     counts->total += n;
     return SONDE_OK;
+}
+
+sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n) {
+    return counts_add_waits(counts, key, n, 0);
 }
 
 void counts_finish(struct counts *counts) {

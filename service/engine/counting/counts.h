@@ -24,7 +24,8 @@ struct count_key {
 
 struct count_entry {
     struct count_key key;
-    uint64_t count; /* never 0 */
+    uint64_t count; /* 0 only with waits */
+    double waits;   /* how often the thread went off the CPU */
 };
 
 /* Zeroed memory is an empty table; set share.uid to the target's user. */
@@ -40,6 +41,9 @@ struct counts {
 /* Adds n samples. SONDE_TOO_LARGE when there is no room, SONDE_OUT_OF_MEMORY also when the user has
  * no more room. */
 SONDE_MUST_USE sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n);
+/* The same, and adds waits. n may be 0: a wait that is much shorter than the period. */
+SONDE_MUST_USE sonde_err counts_add_waits(struct counts *counts, const struct count_key *key,
+                                          uint64_t n, double waits);
 void counts_finish(struct counts *counts);
 
 #endif

@@ -6,9 +6,9 @@
 #include "service/engine/core/target.h"
 #include "service/engine/memory_report/alloc_report.h"
 #include "service/engine/memory_report/dump_profile.h"
+#include "service/process/process_file.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -94,11 +94,9 @@ static uint64_t relocate(struct engine *engine, const struct process_identity *p
 }
 
 static int open_program(const struct process_identity *process) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)process->pid);
     if (!process_identity_holds(process) || !process_rights_take(process))
         return -1;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = process_file_open_own(PROCESS_EXE, process->pid, 0, 0);
     process_rights_drop();
     if (fd < 0 || process_identity_holds(process))
         return fd;

@@ -117,7 +117,7 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
     sonde_err err = heap_check_answer(call->target->heap, answer, &diag);
     if (!err &&
         ((call->require_active && !answer->active) || (!answer->profiling && !answer->interposed)))
-        err = sonde_fail(&diag, SONDE_NOT_ACTIVE, "heap profiling is not activated");
+        err = sonde_fail(&diag, SONDE_NOT_ACTIVE, NULL);
     if (!err && call->older_than_ms && !answer->interposed)
         err = sonde_fail(
             &diag, SONDE_NOT_AVAILABLE,

@@ -238,7 +238,7 @@ sonde_err heap_check_answer(const struct heap *heap, const sonde_guest_v1_HeapAn
             diag, SONDE_NOT_AVAILABLE,
             "a thread of %s has been inside an allocation for too long; try again later",
             heap->target->info.name);
-    if (answer->os_error == ENOMEM && answer->reason[0])
+    if (answer->reason[0] && (answer->os_error == ENOMEM || answer->os_error == ENOENT))
         return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%.200s cannot be sampled: %s",
                           heap->target->info.name, answer->reason);
     if (answer->os_error != 0)

@@ -82,6 +82,8 @@ static struct target *create(struct engine *engine, const struct host_plan *plan
     target->info.attached_unix_ns = now_unix_ns();
     if (plan->members == HOST_ONE)
         read_command(target);
+    if (plan->members == HOST_TREE)
+        snprintf(target->root_name, sizeof target->root_name, "%s", plan->process.name);
     return target;
 }
 

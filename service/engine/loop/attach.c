@@ -10,6 +10,7 @@
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
 #include "service/process/foreign_memory.h"
+#include "service/process/live_thread.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static void read_command(pid_t pid, struct sonde_buf *command) {
 
 static void read_executable(pid_t pid, const char *told, char *out, size_t size) {
     char link[64], path[4096];
-    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)process_live_thread(pid));
     ssize_t len = readlink(link, path, sizeof path - 1);
     path[len > 0 ? len : 0] = 0;
     process_executable_name(out, size, len > 0 ? path : told);
@@ -68,6 +69,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     struct engine_target *info = &target->info;
     struct sonde_buf command = {0};
     read_command(target->pid, &command);
+    struct process_command words = {command.len > 0 ? command.data : "", command.len};
     info->pid = target->pid;
     info->uid = target->uid;
     target->space.is_guests = true;
@@ -81,8 +83,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     if (hello->name[0])
         process_name_clean(info->name, sizeof info->name, hello->name);
     else
-        process_name(info->name, sizeof info->name, command.len > 0 ? command.data : "",
-                     info->executable, "");
+        process_name(info->name, sizeof info->name, &words, info->executable, "");
     if (!info->name[0])
         snprintf(info->name, sizeof info->name, "pid-%d", (int)info->pid);
     write_hex(info->uuid, hello->uuid, sizeof hello->uuid);

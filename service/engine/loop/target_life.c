@@ -33,8 +33,10 @@ void target_detach(struct target *target) {
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
             cpu_capture_fail(capture, SONDE_TARGET_GONE, "the target ended before its clock ran");
-        else if (capture->state != CAPTURE_REPORTING)
+        else if (capture->state != CAPTURE_REPORTING) {
             capture->target_gone = true;
+            capture->target_execed = target->host && target->host->has_execed;
+        }
     }
     allocs_detach(target);
     heap_detach(target);

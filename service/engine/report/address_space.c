@@ -2,6 +2,7 @@
 #include "service/engine/report/address_space.h"
 
 #include "api/base/array.h"
+#include "api/text/maps_line.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,12 @@ struct mapping *mapping_create(const struct symbol_mapping *from) {
     mapping->end = from->end;
     mapping->offset = from->offset;
     mapping->inode = from->inode;
+    mapping->inode_generation = from->inode_generation;
     mapping->device_major = from->device_major;
     mapping->device_minor = from->device_minor;
-    size_t len = strnlen(from->path, sizeof mapping->path - 1);
-    memcpy(mapping->path, from->path, len);
+    size_t all = strlen(from->path), len = sonde_maps_path_len(from->path, all);
+    mapping->is_deleted = from->is_deleted || len < all;
+    memcpy(mapping->path, from->path, len < sizeof mapping->path ? len : sizeof mapping->path - 1);
     return mapping;
 }
 
@@ -87,14 +90,18 @@ struct symbol_mapping mapping_as_symbol(const struct mapping *mapping) {
         .device_major = mapping->device_major,
         .device_minor = mapping->device_minor,
         .inode = mapping->inode,
+        .inode_generation = mapping->inode_generation,
         .path = mapping->path,
+        .is_deleted = mapping->is_deleted,
         .maps = mapping->maps,
         .is_kernel = mapping->is_kernel,
     };
 }
 
 bool mapping_is_same(const struct mapping *a, const struct mapping *b) {
-    return a->start == b->start && a->end == b->end && a->offset == b->offset &&
+    bool is_reused = a->inode_generation != b->inode_generation && a->inode_generation != 0 &&
+                     b->inode_generation != 0;
+    return !is_reused && a->start == b->start && a->end == b->end && a->offset == b->offset &&
            a->inode == b->inode && a->device_major == b->device_major &&
            a->device_minor == b->device_minor && strcmp(a->path, b->path) == 0;
 }

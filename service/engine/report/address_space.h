@@ -28,9 +28,10 @@
 struct mapping {
     _Atomic uint32_t refs;
     uint64_t start, end, offset, inode;
+    uint64_t inode_generation; /* 0 = unknown */
     uint32_t device_major, device_minor;
     char path[256];
-    bool is_kernel;
+    bool is_kernel, is_deleted; /* see symbol_mapping */
 
     /* Written by one worker, then published by the release store of module. */
     _Atomic(struct symbol_module *) module;
@@ -55,6 +56,7 @@ struct mapping {
     struct memory_share share; /* empty if it was not made for a guest */
 };
 
+/* Cuts " (deleted)" from the path. */
 struct mapping *mapping_create(const struct symbol_mapping *from);
 /* The kernel. Bit 63, which all its addresses have, is RING_PC_EXACT in stacks, so stacks and this
  * mapping hold its addresses without it, and profiles show them with it. */

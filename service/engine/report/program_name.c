@@ -14,10 +14,6 @@
 
 #define MAX_PATH 512
 
-static void read_command(pid_t pid, char *text, size_t size) {
-    text[foreign_memory_command(pid, text, size - 1)] = 0;
-}
-
 /* Both paths are absolute, and looked up in the process's root. */
 static bool is_same_file(pid_t pid, const char *a, const char *b) {
     struct stat left, right;
@@ -31,13 +27,15 @@ static bool is_same_file(pid_t pid, const char *a, const char *b) {
 }
 
 char *program_name_path(const struct process_identity *process, const char *path) {
-    char command[4096], executable[256], name[256], sibling[MAX_PATH];
+    char words[4096], executable[256], name[256], sibling[MAX_PATH];
     const char *slash = strrchr(path, '/');
     if (path[0] != '/' || !process_identity_holds(process))
         return NULL;
-    read_command(process->pid, command, sizeof command);
+    struct process_command command = {
+        words, foreign_memory_command(process->pid, words, sizeof words - 1)};
+    words[command.len] = 0;
     process_executable_name(executable, sizeof executable, path);
-    process_name(name, sizeof name, command, executable, "");
+    process_name(name, sizeof name, &command, executable, "");
     int len = snprintf(sibling, sizeof sibling, "%.*s/%s", (int)(slash - path), path, name);
     if (!name[0] || strcmp(name, executable) == 0 || len >= (int)sizeof sibling ||
         !is_same_file(process->pid, path, sibling) || !process_identity_holds(process))

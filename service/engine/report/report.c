@@ -43,6 +43,13 @@ struct sonde_profile *report_empty(enum sonde_event_id event) {
     return sonde_profile_create(types, 2, REPORT_MAX_BYTES);
 }
 
+static struct sonde_profile *create_profile(const struct report_input *input) {
+    static const struct sonde_value_type contentions[] = {{"contentions", "count"},
+                                                          {"delay", "nanoseconds"}};
+    return input->counts_waits ? sonde_profile_create(contentions, 2, REPORT_MAX_BYTES)
+                               : report_empty(input->metadata.event);
+}
+
 /* Adds the frames of one stack; stops at a node that an earlier stack has added. */
 static sonde_err mark_stack(struct building *building, uint32_t part, uint32_t id) {
     const struct stacks *stacks = building->input->parts[part].stacks;
@@ -157,6 +164,8 @@ static sonde_err add_sample(struct building *building, uint32_t part,
         return err;
     int64_t count = (int64_t)entry->count;
     int64_t values[] = {count, count * (int64_t)building->input->metadata.period_ns};
+    if (building->input->counts_waits)
+        values[0] = (int64_t)(entry->waits + 0.5);
     struct sonde_sample sample = {
         .locations = locations,
         .location_count = depth,
@@ -207,6 +216,10 @@ static void set_info(const struct report_input *input, struct sonde_profile *pro
         .duration_ns = input->metadata.end_unix_ns - input->metadata.start_unix_ns,
         .default_type = 1, /* pprof shows time first */
     };
+    if (input->counts_waits) {
+        info.period_type = sonde_profile_type(profile, 0);
+        info.period = 1;
+    }
     sonde_profile_set_info(profile, &info);
 }
 
@@ -237,7 +250,7 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
 
 sonde_err report_build(const struct report_input *input, struct symbol_store *symbols,
                        struct sonde_profile **profile, struct sonde_diag *diag) {
-    struct building building = {.input = input, .profile = report_empty(input->metadata.event)};
+    struct building building = {.input = input, .profile = create_profile(input)};
     report_frames_init(&building.frames);
     building.frames.executable = input->executable;
     sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;

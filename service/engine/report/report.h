@@ -31,8 +31,10 @@ struct report_input {
     struct time_bins bins;
     bool has_timeline;
     bool no_symbols;
+    bool counts_waits, are_waits_samples; /* contentions and delay; of the capture */
     struct engine_metadata metadata;
     char target_name[64];
+    char root_name[64];  /* of a process and all it starts; "" otherwise */
     char executable[64]; /* base name of the only process's file; "" = several processes */
     pid_t pid;
     uint32_t frequency_hz;

@@ -107,9 +107,13 @@ static void add_cost(const struct report_input *input, struct sonde_buf *text) {
 
 static void add_target(const struct report_input *input, struct sonde_buf *text) {
     sonde_buf_printf(text, "target: %s", input->target_name);
+    if (input->root_name[0])
+        sonde_buf_printf(text, " (%s)", input->root_name);
     if (input->pid) /* otherwise several processes */
         sonde_buf_printf(text, ", pid %d", (int)input->pid);
-    if (input->metadata.target_gone)
+    if (input->metadata.target_execed)
+        sonde_buf_puts(text, ", called exec during the capture");
+    else if (input->metadata.target_gone)
         sonde_buf_puts(text, ", ended during the capture");
 }
 
@@ -143,6 +147,15 @@ static void add_limit(const struct report_input *input, struct sonde_buf *text) 
                          (unsigned long long)input->max_samples);
 }
 
+static void add_waits(const struct report_input *input, struct sonde_buf *text) {
+    if (input->counts_waits && input->are_waits_samples)
+        sonde_buf_printf(
+            text,
+            "contentions: estimated, one per %.0f ms of waiting; to count them, sonded "
+            "needs BPF (sonde doctor)",
+            (double)input->metadata.period_ns / 1e6);
+}
+
 static void add_mode(const struct report_input *input, struct sonde_buf *text) {
     const char *note = sonde_events[input->metadata.event].note;
     if (note)
@@ -167,9 +180,9 @@ static void add_truncated(const struct report_input *input, struct sonde_buf *te
 
 sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {
     static void (*const rows[])(const struct report_input *, struct sonde_buf *) = {
-        add_target, add_mode,     add_source,   add_clock, add_note,
-        add_rate,   add_limit,    add_budget,   add_drops, add_truncated,
-        add_cuts,   add_unmapped, add_coverage, add_cost,  add_time_bins,
+        add_target,   add_mode,     add_waits,  add_source,    add_clock,     add_note,
+        add_rate,     add_limit,    add_budget, add_drops,     add_truncated, add_cuts,
+        add_unmapped, add_coverage, add_cost,   add_time_bins,
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sonde_buf text = {0};

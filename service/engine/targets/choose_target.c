@@ -111,10 +111,12 @@ sonde_err find_process(struct engine *engine, const struct engine_selector *sele
 /* --- CPU captures ----------------------------------------------------------------------------- */
 
 /* What AUTOMATIC means for an attached process: from outside, which costs it less; else *note says
- * why not. */
+ * why not. Only the BPF program knows how many waits there were. */
 static bool prefers_host(struct engine *engine, const struct engine_cpu_spec *spec,
                          struct target *guest, const char **note) {
     *note = "";
+    if (spec->counts_waits)
+        return engine_has_right(engine, RIGHT_BPF);
     if (spec->is_recording || spec->event != SONDE_ON_CPU)
         return false;
     if (atomic_load_explicit(&guest->uses_labels, memory_order_relaxed)) {

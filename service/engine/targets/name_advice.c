@@ -23,7 +23,8 @@ static void read_name(int fd, char name[NAME_MAX + 1]) {
 }
 
 static bool writes_names(pid_t pid) {
-    int map = symbol_perf_map_open(pid), dump = symbol_jitdump_open(pid);
+    uid_t owner;
+    int map = symbol_perf_map_open(pid, &owner), dump = symbol_jitdump_open(pid);
     if (map >= 0)
         close(map);
     if (dump >= 0)

@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -50,9 +51,25 @@ static int note_failure(sonde_guest_v1_HeapAnswer *answer, const char *name, int
 
 /* jemalloc opens the memfd through /proc and writes it like any file. */
 static int write_dump(int fd) {
-    char path[PATH_BYTES] = "/proc/self/fd/";
+    char path[PATH_BYTES] = "/proc/thread-self/fd/";
     append_number(path, sizeof path, (uint64_t)fd);
     return mallctl_set_text("prof.dump", path);
+}
+
+/* jemalloc takes no descriptor: without /proc, as in most chroots, it cannot write. */
+static bool can_dump(void) {
+    long fd = raw_call(SYS_openat, AT_FDCWD, (long)"/proc/self/fd",
+                       O_PATH | O_DIRECTORY | O_CLOEXEC, 0, 0);
+    if (fd >= 0)
+        raw_close((int)fd);
+    return fd >= 0;
+}
+
+static int refuse_dump(sonde_guest_v1_HeapAnswer *answer) {
+    append_text(answer->reason, sizeof answer->reason,
+                "it has no /proc (a chroot?), through which jemalloc writes; switch heap profiling "
+                "off, and on with the backend interposed");
+    return note_failure(answer, "prof.dump", ENOENT);
 }
 
 /* Returns a sealed memfd with the dump, or -1. */
@@ -61,7 +78,8 @@ static int make_dump(sonde_guest_v1_HeapAnswer *answer) {
     int fd = raw_memfd("sonde-heap");
     if (note_failure(answer, "memfd_create", fd < 0 ? -fd : 0))
         return -1;
-    int error = note_failure(answer, "prof.dump", write_dump(fd));
+    int error =
+        can_dump() ? note_failure(answer, "prof.dump", write_dump(fd)) : refuse_dump(answer);
     if (!error && fcntl(fd, F_ADD_SEALS, SEALS) != 0)
         error = note_failure(answer, "memfd", errno);
     if (!error)
@@ -157,13 +175,16 @@ static void set_allocs_rate(sonde_guest_v1_HeapAnswer *answer,
 /* ---- Commands ---- */
 
 static void activate(sonde_guest_v1_HeapAnswer *answer, const sonde_guest_v1_HeapCommand *command) {
-    sonde_guest_v1_HeapBackend backend = command->backend;
+    bool may_use_jemalloc = command->backend != sonde_guest_v1_HeapBackend_HEAP_INTERPOSED;
+    bool may_use_sampler = command->backend != sonde_guest_v1_HeapBackend_HEAP_JEMALLOC;
     if (answer->was_active)
         note_failure(answer, "activation", EALREADY);
-    else if (backend != sonde_guest_v1_HeapBackend_HEAP_INTERPOSED && answer->profiling)
+    else if (may_use_jemalloc && answer->profiling && can_dump())
         activate_jemalloc(answer, command);
-    else if (backend != sonde_guest_v1_HeapBackend_HEAP_JEMALLOC && answer->interposable)
+    else if (may_use_sampler && answer->interposable)
         activate_sampler(answer, command);
+    else if (may_use_jemalloc && answer->profiling)
+        refuse_dump(answer);
     else
         note_failure(answer, "activation", ENOTSUP);
 }

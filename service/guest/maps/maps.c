@@ -89,13 +89,16 @@ int maps_read(struct maps *maps) {
     if (fd < 0)
         return (int)-fd;
     size_t used = 0;
-    long got;
+    long got, all = 0;
     while ((got = raw_call3(SYS_read, fd, (long)(buffer + used), (long)(PIECE - used))) > 0) {
+        all += got;
         used = take_lines(maps, buffer, used + (size_t)got);
         if (used == PIECE) /* no line of maps is that long: skip it */
             used = 0;
     }
     chroot_close_maps(fd);
+    if (got == 0 && all == 0) /* no process is without mappings */
+        return ESRCH;
     return got < 0 ? (int)-got : 0;
 }
 

@@ -12,7 +12,7 @@
 #define PAGE      4096ull
 #define UNLIMITED UINT64_MAX
 
-/* Fields of /proc/self/statm, in pages. */
+/* Fields of /proc/thread-self/statm, in pages. */
 enum { STATM_SIZE, STATM_DATA = 5, STATM_FIELDS };
 
 static struct {
@@ -22,7 +22,7 @@ static struct {
 
 static bool read_usage(uint64_t fields[STATM_FIELDS]) {
     char text[128], *at = text;
-    if (procfs_read_file("/proc/self/statm", text, sizeof text) <= 0)
+    if (procfs_read_file("/proc/thread-self/statm", text, sizeof text) <= 0)
         return false;
     for (int i = 0; i < STATM_FIELDS; i++) {
         char *end;

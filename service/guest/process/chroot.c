@@ -22,6 +22,18 @@ static bool replace(uint32_t index, uint32_t old, uint32_t tid) {
     return atomic_compare_exchange_strong(&tids[index], &old, tid);
 }
 
+/* A descriptor to keep. That of the main thread stays readable when the thread ends, unlike that of
+ * any other thread, but is empty if it is opened after that. */
+static long open_lasting_maps(void) {
+    char byte;
+    long fd = open_proc("/proc/self/maps");
+    if (fd >= 0 && raw_call(SYS_pread64, fd, (long)&byte, 1, 0, 0) > 0)
+        return fd;
+    if (fd >= 0)
+        raw_close((int)fd);
+    return open_proc("/proc/thread-self/maps");
+}
+
 /* Hashing by tid: a thread usually finds its slot at the first try. */
 void chroot_add_thread(uint32_t tid) {
     for (uint32_t i = 0; i < CHROOT_THREADS_MAX; i++) {
@@ -57,7 +69,7 @@ static void forget_threads(void) {
 /* chroot_entered is set first, so that a thread which starts while the directory is read adds
  * itself. */
 void chroot_prepare(void) {
-    long fd = open_proc("/proc/self/maps");
+    long fd = open_lasting_maps();
     if (fd < 0)
         return;
     fds_close(&maps);
@@ -76,7 +88,7 @@ void chroot_after_fork(void) {
 }
 
 long chroot_open_maps(void) {
-    long fd = open_proc("/proc/self/maps");
+    long fd = open_proc("/proc/thread-self/maps");
     if (fd >= 0 || !fds_ours(&maps))
         return fd;
     long at = raw_call3(SYS_lseek, maps.fd, 0, SEEK_SET);

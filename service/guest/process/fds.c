@@ -71,7 +71,7 @@ uint64_t fds_next(uint64_t from, uint64_t to) {
 static struct fds_file describe(int fd) {
     struct fds_file file = {.fd = fd};
     struct stat status;
-    char path[40] = "/proc/self/fd/";
+    char path[40] = "/proc/thread-self/fd/";
     if (raw_fstat(fd, &status) != 0)
         return FDS_NONE;
     file.device = status.st_dev;

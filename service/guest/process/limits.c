@@ -32,7 +32,7 @@ void limits_descriptors(int *open_now, int *most) {
     getrlimit(RLIMIT_NOFILE, &limit);
     *most = limit.rlim_cur > MAX_DESCRIPTORS ? MAX_DESCRIPTORS : (int)limit.rlim_cur;
     *open_now = 0;
-    if (!procfs_each_number("/proc/self/fd", count, open_now))
+    if (!procfs_each_number("/proc/thread-self/fd", count, open_now))
         *open_now = *most / 2;
 }
 

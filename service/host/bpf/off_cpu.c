@@ -205,7 +205,7 @@ static void set_registers(struct unwind_registers *to, const struct off_cpu_regi
 }
 
 static void deliver(const struct off_cpu *off_cpu, const struct off_cpu_slot *slot,
-                    uint64_t weight_ns, uint64_t end_ns) {
+                    uint64_t weight_ns, double waits, uint64_t end_ns) {
     uint64_t cs = slot->regs.cs;
     struct host_record record = {.kind = HOST_OFF_CPU,
                                  .pid = (pid_t)slot->pid,
@@ -214,6 +214,7 @@ static void deliver(const struct off_cpu *off_cpu, const struct off_cpu_slot *sl
                                  .cpu = slot->cpu};
     record.sample = (struct host_sample){
         .weight_ns = weight_ns,
+        .waits = waits,
         .abi = cs == USER_CS_64   ? HOST_ABI_64
                : cs == USER_CS_32 ? HOST_ABI_32
                                   : HOST_ABI_NONE,
@@ -227,16 +228,29 @@ static void deliver(const struct off_cpu *off_cpu, const struct off_cpu_slot *sl
     off_cpu->on_record(off_cpu->context, &record);
 }
 
+static bool is_flushed(const struct off_cpu *off_cpu, const struct off_cpu_slot *slot) {
+    return off_cpu->flushed[slot->index].start_ns == slot->left_ns;
+}
+
 /* The part of a sent wait that no flush has reported. */
 static uint64_t rest_of(const struct off_cpu *off_cpu, const struct off_cpu_slot *slot) {
     const struct flushed *flushed = &off_cpu->flushed[slot->index];
     uint64_t waited = slot->end_ns - slot->left_ns;
-    if (flushed->start_ns != slot->left_ns || waited == 0)
+    if (!is_flushed(off_cpu, slot) || waited == 0)
         return slot->weight_ns;
     if (flushed->until_ns >= slot->end_ns)
         return 0;
     double part = (double)(slot->end_ns - flushed->until_ns) / (double)waited;
     return (uint64_t)((double)slot->weight_ns * part);
+}
+
+/* A wait that is shorter than the period was sent with probability wait / period. It stands for all
+ * those that were not. */
+static double waits_of(const struct off_cpu *off_cpu, const struct off_cpu_slot *slot) {
+    uint64_t waited = slot->end_ns - slot->left_ns;
+    if (is_flushed(off_cpu, slot))
+        return 0;
+    return slot->weight_ns > waited && waited ? (double)slot->weight_ns / (double)waited : 1;
 }
 
 static bool is_valid(const struct off_cpu *off_cpu, const struct off_cpu_slot *slot, size_t bytes) {
@@ -251,7 +265,7 @@ static int on_slot(void *context, void *data, size_t bytes) {
         return 0;
     uint64_t weight_ns = rest_of(off_cpu, slot);
     if (weight_ns)
-        deliver(off_cpu, slot, weight_ns, slot->end_ns);
+        deliver(off_cpu, slot, weight_ns, waits_of(off_cpu, slot), slot->end_ns);
     bool is_time = ++off_cpu->drained % 16 == 0 && off_cpu->is_over;
     off_cpu->has_stopped = is_time && off_cpu->is_over(off_cpu->context);
     return off_cpu->has_stopped ? -1 : 0;
@@ -320,11 +334,12 @@ static void flush_slot(struct off_cpu *off_cpu, uint32_t index, uint64_t now_ns)
     if (!copy_slot(off_cpu, index))
         return;
     uint64_t start_ns = off_cpu->copy->start_ns;
-    uint64_t from_ns = flushed->start_ns == start_ns ? flushed->until_ns : start_ns;
+    bool is_first = flushed->start_ns != start_ns;
+    uint64_t from_ns = is_first ? start_ns : flushed->until_ns;
     if (now_ns <= from_ns || now_ns - start_ns < off_cpu->control->threshold_ns)
         return;
     *flushed = (struct flushed){start_ns, now_ns};
-    deliver(off_cpu, off_cpu->copy, now_ns - from_ns, now_ns);
+    deliver(off_cpu, off_cpu->copy, now_ns - from_ns, is_first, now_ns);
 }
 
 void off_cpu_flush(struct off_cpu *off_cpu, host_on_record *on_record, void *context) {

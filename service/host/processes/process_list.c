@@ -4,6 +4,7 @@
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
 #include "service/process/foreign_memory.h"
+#include "service/process/live_thread.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,22 +30,31 @@ static size_t read_at(int directory, const char *leaf, char *text, size_t size) 
 }
 
 /* The command line is memory of the process. */
-static void read_command(int directory, pid_t pid, char *text, size_t size) {
+static struct process_command read_command(int directory, pid_t pid, char *text, size_t size) {
     int fd = openat(directory, "cmdline", O_RDONLY | O_CLOEXEC);
-    text[foreign_memory_read_file(fd, pid, 0, text, size - 1)] = 0;
+    size_t len = foreign_memory_read_file(fd, pid, 0, text, size - 1);
+    text[len] = 0;
     if (fd >= 0)
         close(fd);
+    return (struct process_command){text, len};
+}
+
+/* The directory of a thread whose files have the process's content; see live_thread.h. */
+static int open_live_thread(int directory, pid_t pid) {
+    char path[32];
+    snprintf(path, sizeof path, "task/%d", (int)process_live_thread(pid));
+    return openat(directory, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void read_names(int directory, struct process_entry *entry) {
-    char command[4096], path[4096], text[8192], cgroup[CGROUP_BYTES];
-    read_command(directory, entry->pid, command, sizeof command);
+    char words[4096], path[4096], text[8192], cgroup[CGROUP_BYTES];
+    struct process_command command = read_command(directory, entry->pid, words, sizeof words);
     size_t auxv_len = read_at(directory, "auxv", text, 9);
     entry->is_32bit = process_auxv_is_32bit(text, auxv_len);
     ssize_t len = readlinkat(directory, "exe", path, sizeof path - 1);
     path[len > 0 ? len : 0] = 0;
     process_executable_name(entry->executable, sizeof entry->executable, path);
-    process_name(entry->name, sizeof entry->name, command, entry->executable, entry->comm);
+    process_name(entry->name, sizeof entry->name, &command, entry->executable, entry->comm);
     read_at(directory, "cgroup", text, sizeof text);
     cgroup_parse(text, cgroup);
     cgroup_container(cgroup, entry->container);
@@ -66,9 +76,15 @@ static bool read_entry(int directory, struct process_entry *entry) {
     entry->is_kernel = stat.is_kernel;
     entry->is_stopped = stat.is_stopped;
     if (entry->is_kernel)
-        process_name(entry->name, sizeof entry->name, "", "", entry->comm);
-    else
+        process_name(entry->name, sizeof entry->name, &(struct process_command){"", 0}, "",
+                     entry->comm);
+    else if (!stat.main_ended)
         read_names(directory, entry);
+    else {
+        int thread = open_live_thread(directory, entry->pid);
+        read_names(thread, entry);
+        close(thread);
+    }
     return true;
 }
 
@@ -86,16 +102,15 @@ bool process_read(pid_t pid, struct process_entry *entry) {
 /* By the command line alone, from which almost all names are. Where process_name would use the
  * executable instead, it gets the wanted name here: then the process is a candidate. */
 static bool may_be_called(pid_t pid, const char *name) {
-    char command[4096], text[1024], found[sizeof((struct process_entry *)0)->name];
+    char words[4096], text[1024], found[sizeof((struct process_entry *)0)->name];
     struct process_stat stat;
-    size_t len = foreign_memory_command(pid, command, sizeof command - 1);
-    bool has_command = len > 0;
-    command[len] = 0;
-    process_name(found, sizeof found, command, name, name);
+    struct process_command command = {words, foreign_memory_command(pid, words, sizeof words - 1)};
+    words[command.len] = 0;
+    process_name(found, sizeof found, &command, name, name);
     if (strcmp(found, name) != 0)
         return false;
-    return has_command || (process_file_read(PROC, pid, "stat", text, sizeof text) > 0 &&
-                           process_stat_parse(text, &stat) && !stat.is_kernel);
+    return command.len > 0 || (process_file_read(PROC, pid, "stat", text, sizeof text) > 0 &&
+                               process_stat_parse(text, &stat) && !stat.is_kernel);
 }
 
 static bool is_called(const struct process_entry *entry, const char *name) {

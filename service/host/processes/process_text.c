@@ -2,6 +2,8 @@
 #include "service/host/processes/process_text.h"
 
 #include "api/base/array.h"
+#include "api/text/dynamic_linker.h"
+#include "api/text/maps_line.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -94,7 +96,8 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     stat->parent = (pid_t)fields[PARENT];
     stat->is_kernel = (unsigned long long)fields[FLAGS] & KERNEL_THREAD;
     stat->threads = (uint32_t)fields[THREADS];
-    stat->has_ended = (close[2] == 'Z' || close[2] == 'X') && stat->threads <= 1;
+    stat->main_ended = close[2] == 'Z' || close[2] == 'X';
+    stat->has_ended = stat->main_ended && stat->threads <= 1;
     stat->is_stopped = close[2] == 'T' || close[2] == 't';
     stat->cpu_ticks = (uint64_t)fields[USER] + (uint64_t)fields[SYSTEM];
     stat->start_ticks = (uint64_t)fields[START];
@@ -130,17 +133,15 @@ void process_name_clean(char *out, size_t size, const char *text) {
 }
 
 void process_executable_name(char *out, size_t size, const char *link) {
-    static const char deleted[] = " (deleted)";
     char base[256];
     snprintf(base, sizeof base, "%s", base_of(link));
-    size_t len = strlen(base), suffix = sizeof deleted - 1;
-    if (len > suffix && strcmp(base + len - suffix, deleted) == 0)
-        base[len - suffix] = 0;
+    base[sonde_maps_path_len(base, strlen(base))] = 0;
     process_name_clean(out, size, base);
 }
 
-void process_name(char *out, size_t size, const char *command, const char *executable,
-                  const char *comm) {
+void process_name(char *out, size_t size, const struct process_command *from,
+                  const char *executable, const char *comm) {
+    const char *command = dynamic_linker_program(from->text, from->len);
     char first[256];
     process_name_clean(out, size, base_of(command));
     if (out[0] && strcmp(out, executable) == 0)

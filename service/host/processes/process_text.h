@@ -27,6 +27,7 @@ struct process_stat {
     pid_t parent;
     bool is_kernel;
     bool has_ended;  /* a zombie, all of whose threads have ended */
+    bool main_ended; /* the main thread has ended */
     bool is_stopped; /* by a signal or a debugger */
     uint32_t threads;
     uint64_t cpu_ticks, start_ticks;
@@ -44,10 +45,16 @@ void process_comm_clean(char to[16], const char *from, size_t len);
 void process_name_clean(char *out, size_t size, const char *text);
 /* The base name of a path as the link /proc/PID/exe has it. */
 void process_executable_name(char *out, size_t size, const char *link);
+/* /proc/PID/cmdline: words separated by NULs, with a NUL behind the last. */
+struct process_command {
+    const char *text;
+    size_t len; /* without that NUL */
+};
+
 /* The name of a process: the base name of argv[0] without what the process added to it (as
- * "nginx: worker process"), else the executable's, else comm. command is /proc/PID/cmdline, with a
- * NUL behind it. */
-void process_name(char *out, size_t size, const char *command, const char *executable,
-                  const char *comm);
+ * "nginx: worker process"), else the executable's, else comm. A program that the dynamic linker was
+ * told to start has the name of that program. */
+void process_name(char *out, size_t size, const struct process_command *command,
+                  const char *executable, const char *comm);
 
 #endif

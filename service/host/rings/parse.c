@@ -146,7 +146,8 @@ static void parse_mmap(struct cursor *cursor, struct host_record *record) {
     mmap->device_major = take_u32(cursor);
     mmap->device_minor = take_u32(cursor);
     mmap->inode = take_u64(cursor);
-    take(cursor, 8 + 4 + 4); /* the inode's generation, protection, flags */
+    mmap->inode_generation = take_u64(cursor);
+    take(cursor, 4 + 4); /* protection, flags */
     mmap->path = take_text(cursor, HOST_PATH_BYTES);
     if (mmap->path && strcmp(mmap->path, "//anon") == 0)
         mmap->path = "";

@@ -9,6 +9,8 @@
  *
  * The capture holds one reference to its call until on_end, and another while a worker renders. */
 #include "service/rpc/captures/capture_call.h"
+
+#include "api/profile/select/contentions.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/answer/document.h"
 #include "service/rpc/base/text.h"
@@ -42,7 +44,7 @@ struct capture {
     sonde_err end_err;
     struct sonde_diag end_diag;
     struct save_capture saving;
-    bool as_contentions;
+    bool only_locks;
     char key[MAX_KEY + 1]; /* "" = none */
 };
 
@@ -76,14 +78,15 @@ static void send_next(struct rpc_call *call) {
 
 /* ---- Drawing ---- */
 
-/* The names that Go's block and mutex profiles have for the number and the time of waits. */
-static sonde_err name_as_contentions(struct sonde_profile *profile) {
-    struct sonde_profile_info info = *sonde_profile_info(profile);
-    info.period_type = (struct sonde_value_type){"contentions", "count"};
-    info.period = 1;
-    sonde_profile_set_info(profile, &info);
-    sonde_err err = sonde_profile_rename_type(profile, 0, "contentions");
-    return err ? err : sonde_profile_rename_type(profile, 1, "delay");
+/* Leaves the waits for locks. */
+static sonde_err select_locks(struct rpc_result *result) {
+    struct sonde_profile *locks;
+    sonde_err err = sonde_profile_only_locks(result->profile, &locks);
+    if (err)
+        return err;
+    sonde_profile_destroy(result->profile);
+    result->profile = locks;
+    return SONDE_OK;
 }
 
 static void draw(struct rpc_document *document) {
@@ -91,8 +94,8 @@ static void draw(struct rpc_document *document) {
     struct rpc_result *result = capture->result;
     if (capture->saving.saved)
         save_capture_write(&capture->saving, result->profile, &result->metadata);
-    if (capture->as_contentions)
-        document->err = name_as_contentions(result->profile);
+    if (capture->only_locks)
+        document->err = select_locks(result);
     const struct sonde_draw_options options =
         rpc_draw_options(result->profile, &capture->rendering.options);
     if (!document->err)
@@ -119,6 +122,7 @@ static void describe(struct rpc_document *document, Sonde__V1__ResultStart *star
     start->clock = metadata->clock;
     start->clock_note = metadata->clock_note;
     start->target_gone = metadata->target_gone;
+    start->target_execed = metadata->target_execed;
     start->frequency_hz = metadata->frequency_hz;
     start->budget_note = metadata->budget_note;
     start->target = (char *)rpc_text(rpc_call_arena(document->call), metadata->target_name);
@@ -261,7 +265,8 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
         err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err) {
         snprintf(capture->key, sizeof capture->key, "%s", request->key);
-        capture->as_contentions = request->as_contentions;
+        capture->only_locks = request->only_locks;
+        spec.counts_waits = request->as_contentions;
         spec.result_by_ns = rpc_call_deadline_ns(call);
         spec.has_timeline = request->keep || capture->rendering.format == SONDE_FORMAT_FIREFOX;
         rpc_call_note(call, " target=%s%s pid=%d hz=%u", spec.target.all ? "@all:" : "",

@@ -64,6 +64,7 @@ void rpc_result_merge(struct rpc_result *into, struct rpc_result *from) {
     metadata->guest_cpu_ns += from->metadata.guest_cpu_ns;
     metadata->target_cpu_ns += from->metadata.target_cpu_ns;
     metadata->target_gone = metadata->target_gone || from->metadata.target_gone;
+    metadata->target_execed = metadata->target_execed || from->metadata.target_execed;
     uint64_t total = metadata->dropped + from->metadata.dropped;
     for (size_t i = 0; i < from->metadata.drop_count; i++)
         rpc_metadata_add_drop(metadata, from->metadata.drops[i].cause,

@@ -97,8 +97,9 @@ static const char *default_service(const Sonde__V1__Selection *selection) {
 }
 
 /* Replaces the profile. */
-static sonde_err make_contentions(struct store_profile *profile, struct sonde_diag *diag) {
-    struct sonde_profile *contentions;
+static sonde_err make_contentions(struct store_profile *profile, bool only_locks,
+                                  struct sonde_diag *diag) {
+    struct sonde_profile *contentions, *locks;
     if (profile->merge.windows == 0)
         return sonde_fail(diag, SONDE_NOT_FOUND, "no off-CPU time was recorded in this range");
     sonde_err err = sonde_profile_contentions(profile->profile, (int64_t)profile->merge.period_ns,
@@ -109,6 +110,11 @@ static sonde_err make_contentions(struct store_profile *profile, struct sonde_di
         return err;
     sonde_profile_destroy(profile->profile);
     profile->profile = contentions;
+    err = only_locks ? sonde_profile_only_locks(contentions, &locks) : SONDE_OK;
+    if (err || !only_locks)
+        return err;
+    sonde_profile_destroy(contentions);
+    profile->profile = locks;
     return SONDE_OK;
 }
 
@@ -126,7 +132,7 @@ static sonde_err run_profile(struct history_query *query, struct sonde_diag *dia
     if (!err && request->explain)
         part.completeness.statement = (char *)rpc_text(&query->arena, part.profile.merge.statement);
     if (!err && request->as_contentions)
-        err = make_contentions(&part.profile, diag);
+        err = make_contentions(&part.profile, request->only_locks, diag);
     if (!err)
         err = draw(query, part.profile.profile, &rendering, diag);
     if (!err)

@@ -225,6 +225,8 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const ui
         rpc_rendering_of_many(rendering);
     if (!err && request->as_contentions && spec->event != SONDE_OFF_CPU)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "as_contentions: only for mode OFF_CPU");
+    if (!err && request->only_locks && !request->as_contentions)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "only_locks: only with as_contentions");
     return err;
 }
 

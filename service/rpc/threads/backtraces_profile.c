@@ -16,7 +16,9 @@
 
 #define MAX_MODULES 256 /* further ones have no mapping */
 #define MAX_INLINED 64
+#define HALF        (SONDE_PROFILE_MAX_DEPTH / 2) /* of a deep stack: kept at either end */
 #define NO_STACK    "[no stack]"
+#define TRUNCATED   "[truncated]"
 
 struct module {
     const char *name;
@@ -129,6 +131,28 @@ static sonde_err push_frames(struct building *building, const struct engine_thre
     return err ? err : push(building, &location);
 }
 
+static sonde_err push_note(struct building *building, const char *text) {
+    const struct engine_thread_frame frame = {
+        .name = text, .file = "", .module = "", .kind = SONDE_FRAME_NOTE};
+    return push_frames(building, &frame, 1, true);
+}
+
+/* Of a stack that is too deep for a profile: the leaf's half, a note, and the root's half. */
+static sonde_err cut_middle(struct building *building) {
+    if (building->count <= SONDE_PROFILE_MAX_DEPTH)
+        return SONDE_OK;
+    sonde_err err = push_note(building, TRUNCATED);
+    if (err)
+        return err;
+    uint32_t note = building->locations[--building->count];
+    uint32_t root = building->count - (HALF - 1);
+    building->locations[HALF] = note;
+    memmove(building->locations + HALF + 1, building->locations + root,
+            (HALF - 1) * sizeof *building->locations);
+    building->count = SONDE_PROFILE_MAX_DEPTH;
+    return SONDE_OK;
+}
+
 static sonde_err push_stack(struct building *building, const struct engine_thread_stack *stack) {
     sonde_err err = SONDE_OK;
     uint32_t first = 0;
@@ -136,11 +160,10 @@ static sonde_err push_stack(struct building *building, const struct engine_threa
         bool is_last = !stack->frames[i].is_inlined || i - first == MAX_INLINED;
         if (!is_last && i + 1 < stack->count)
             continue;
-        if (building->count < SONDE_PROFILE_MAX_DEPTH)
-            err = push_frames(building, &stack->frames[first], i - first + 1, first == 0);
+        err = push_frames(building, &stack->frames[first], i - first + 1, first == 0);
         first = i + 1;
     }
-    return err;
+    return err ? err : cut_middle(building);
 }
 
 /* Whether a thread's start function is further in: code of libc and of C++'s std::thread, which
@@ -185,12 +208,6 @@ static sonde_err push_start(struct building *building, const struct engine_threa
     return at ? push_frames(building, &stack->frames[at - 1], 1, false) : SONDE_OK;
 }
 
-static sonde_err push_nothing(struct building *building) {
-    static const struct engine_thread_frame frame = {
-        .name = NO_STACK, .file = "", .module = "", .kind = SONDE_FRAME_NOTE};
-    return push_frames(building, &frame, 1, true);
-}
-
 static sonde_err add_thread(struct building *building, const struct engine_backtraces *from,
                             const struct engine_thread *thread, bool by_start_function) {
     static const int64_t one = 1;
@@ -200,7 +217,7 @@ static sonde_err add_thread(struct building *building, const struct engine_backt
     if (err)
         return err;
     if (thread->stack == 0 || thread->stack > from->stack_count)
-        err = push_nothing(building);
+        err = push_note(building, NO_STACK);
     else if (by_start_function)
         err = push_start(building, &from->stacks[thread->stack - 1]);
     else

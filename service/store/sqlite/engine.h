@@ -70,6 +70,8 @@ struct put {
 /* Stores the stacks and frames of a batch (names_put.c). Call it with the writer's lock held. */
 void engine_put_stacks(struct put *put);
 void engine_put_frames(struct put *put);
+/* Stored beside each name, which it also protects: FNV-1a. */
+int64_t names_text_hash(const char *text);
 /* The number of a host's (process, thread). */
 uint32_t engine_put_task(struct put *put, uint32_t service, const struct store_total *total);
 

@@ -166,6 +166,8 @@ static struct text_entry *read_text(struct text_cache *cache, struct db *db,
     sqlite3_stmt *row = db_start(db, statement, "i", (int64_t)number);
     if (db_row(db, row)) {
         const char *text = db_text(row, 0);
+        if (statement == TEXT_READ && sqlite3_column_int64(row, 1) != names_text_hash(text))
+            db_damaged(db);
         entry.text = sonde_arena_dup(arena, text, strlen(text));
         text = statement == MODULE_READ ? db_text(row, 1) : "";
         entry.second = sonde_arena_dup(arena, text, strlen(text));

@@ -9,14 +9,19 @@
 
 #include <string.h>
 
-static uint32_t text_number(struct db *db, const char *text) {
-    uint64_t hash = 0xcbf29ce484222325u; /* FNV-1a; the texts are compared, too */
+int64_t names_text_hash(const char *text) {
+    uint64_t hash = 0xcbf29ce484222325u;
     for (const char *at = text; *at; at++)
         hash = (hash ^ (uint8_t)*at) * 0x100000001b3u;
-    int64_t number = db_number(db, 0, TEXT_FIND, "it", (int64_t)hash, text);
+    return (int64_t)hash;
+}
+
+static uint32_t text_number(struct db *db, const char *text) {
+    int64_t hash = names_text_hash(text); /* the texts are compared, too */
+    int64_t number = db_number(db, 0, TEXT_FIND, "it", hash, text);
     if (number)
         return (uint32_t)number;
-    db_run(db, TEXT_ADD, "it", (int64_t)hash, text);
+    db_run(db, TEXT_ADD, "it", hash, text);
     return (uint32_t)db_last_rowid(db);
 }
 

@@ -3,13 +3,13 @@
  * The key under which a file's unwind, symbol and line tables are cached, in memory and on disk.
  *
  * Tables depend on a file's whole content, but a key is made of its build-id and a hash of its
- * size, edges and program headers. Whoever can write a file can make another one with the same key.
- * So the rule is:
+ * size, edges, program headers and modification time (without build-id, also of its inode and
+ * change time). Whoever can write a file can make another one with the same key. So the rule is:
  *
  *   - A file is trusted if its owner is root or sonded's own user, if neither its group nor others
  *     may write it, and if it is not on a FUSE file system, where a user decides what the owner and
  *     the content are. The keys of trusted files consist of the content part only. So copies of an
- *     installed file share tables.
+ *     installed file share tables if they kept its modification time.
  *   - The key of any other file also has its device, inode, size, change time and owner, so its
  *     tables serve only processes that mapped this very file, unchanged.
  *   - A debug file (also the one to which dwz moved shared DWARF) is part of the key unless it is

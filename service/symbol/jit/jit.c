@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names code that is in no file: JIT code, by the process's perf map and jitdump, and the kernel.
- * Both JIT files grow while the process runs, so they are read again from time to time. The result
- * is reference-counted, because lookups may still use the previous one, and the last one stays when
+ * Names code that is in no file. For JIT code these are the process's perf map and jitdump. Both
+ * files grow while the process runs, so they are read again from time to time. The result is
+ * reference-counted, because lookups may still use the previous one, and the last one stays when
  * the process is gone. Where both files know an address, the jitdump wins, because it has lines.
  *
  * A user may have many processes, so what is kept counts as memory of the files' owner
  * (service/process/memory_share.h), and the files of one process are read at a time: reading them
  * takes several times as much. Names that do not fit are dropped and counted, and read again later.
  */
-#include "service/process/process_file.h"
 #include "service/process/process_identity.h"
+#include "service/symbol/jit/jit_names.h"
 #include "service/symbol/jit/jitdump.h"
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/locate/locate.h"
@@ -21,10 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WINDOW         (UINT32_MAX - 16)
-#define MAX_WINDOWS    64
-#define KALLSYMS_LIMIT ((size_t)64 << 20)
-#define MAX_ROWS       (4u << 20) /* of one process */
+#define MAX_ROWS (4u << 20) /* of one process */
 /* Bytes that are read of a perf map, if its user is neither root nor sonded's own: those at its
  * end. */
 #define OTHERS_MAP_BYTES ((size_t)16 << 20)
@@ -37,7 +34,9 @@ struct symbol_jit_sources {
     struct timespec looked, searched;
     struct symbol_jitdump dump;
     struct memory_share share; /* of the dump */
-    int dump_fd;               /* -1 = not found yet */
+    int dump_fd, map_fd;       /* -1 = not found yet */
+    uid_t owner;               /* of the process */
+    bool is_last;              /* the process has ended, and its files were read after that */
 };
 
 static struct lock reading;
@@ -57,126 +56,6 @@ static bool take(struct memory_share *share, size_t bytes) {
     return has_room;
 }
 
-void symbol_jit_release(struct symbol_jit *jit) {
-    if (!jit || --jit->references > 0)
-        return;
-    for (uint32_t i = 0; i < jit->count; i++)
-        loaded_symbols_finish(&jit->tables[i]);
-    free(jit->tables);
-    free(jit->rows);
-    sonde_buf_finish(&jit->files);
-    memory_share_finish(&jit->share);
-    free(jit);
-}
-
-const char *symbol_jit_line(const struct symbol_jit *jit, uint64_t address, uint32_t *line) {
-    uint32_t low = 0, high = jit->row_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (jit->rows[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct symbol_jit_row *row = low > 0 ? &jit->rows[low - 1] : NULL;
-    if (!row || row->line == 0)
-        return NULL;
-    *line = row->line;
-    return jit->files.data + row->file;
-}
-
-struct loaded_symbols *symbol_jit_symbols(struct symbol_jit *jit, uint64_t address) {
-    for (uint32_t i = jit->count; i > 0; i--)
-        if (jit->tables[i - 1].table.header->base <= address)
-            return &jit->tables[i - 1];
-    return NULL;
-}
-
-/* --- building --------------------------------------------------------------------------------- */
-
-/* Builds the table of one window of the collection's items. */
-static bool build_window(const struct symbol_collection *all, size_t first, size_t count,
-                         struct loaded_symbols *table) {
-    struct symbol_collection part = *all;
-    struct sonde_buf image = {0};
-    part.items = all->items + first;
-    part.count = count;
-    bool good = symbol_table_build(&part, "memory", 0, &image) == SONDE_OK;
-    table->image.bytes = sonde_buf_take(&image, &table->image.len);
-    good =
-        good && table->image.bytes &&
-        symbol_table_open(table->image.bytes, table->image.len, NULL, true, &table->table) ==
-            SONDE_OK &&
-        symbol_display_names_init(&table->display, table->table.header->symbol_count) == SONDE_OK;
-    sonde_buf_finish(&image);
-    return good;
-}
-
-static int compare_starts(const void *left, const void *right) {
-    const struct symbol_raw *a = left, *b = right;
-    return (a->start > b->start) - (a->start < b->start);
-}
-
-/* Builds a table for each window of addresses that fits in 32 bits. */
-static struct symbol_jit *build(struct symbol_collection *collection) {
-    struct symbol_jit *jit = calloc(1, sizeof *jit);
-    struct loaded_symbols *tables = calloc(MAX_WINDOWS, sizeof *tables);
-    if (!jit || !tables) {
-        free(jit);
-        free(tables);
-        return NULL;
-    }
-    *jit = (struct symbol_jit){.references = 1, .tables = tables};
-    if (collection->count > 1)
-        qsort(collection->items, collection->count, sizeof *collection->items, compare_starts);
-    for (size_t at = 0; at < collection->count && jit->count < MAX_WINDOWS;) {
-        size_t end = at;
-        while (end < collection->count &&
-               collection->items[end].end - collection->items[at].start < WINDOW)
-            end++;
-        end = end > at ? end : at + 1;
-        struct loaded_symbols *table = &jit->tables[jit->count++];
-        if (!build_window(collection, at, end - at, table)) {
-            loaded_symbols_finish(table);
-            jit->count--;
-            break;
-        }
-        at = end;
-    }
-    return jit;
-}
-
-/* --- the kernel ------------------------------------------------------------------------------- */
-
-static bool read_kallsyms(struct sonde_buf *text) {
-    int fd = process_file_open(PROCESS_KALLSYMS, 0, 0, 0);
-    text->limit = KALLSYMS_LIMIT;
-    ssize_t got = fd >= 0 ? 1 : -1;
-    while (got > 0 && !text->failed) {
-        char piece[65536];
-        got = read(fd, piece, sizeof piece);
-        if (got > 0)
-            sonde_buf_append(text, piece, (size_t)got);
-    }
-    if (fd >= 0)
-        close(fd);
-    return got == 0 && text->len > 0 && !text->failed;
-}
-
-static void read_kernel(struct symbol_module *module) {
-    struct sonde_buf text = {0};
-    struct symbol_collection collection = {.quality = SYMBOL_NAMES};
-    if (module->jit || module->reason == SYMBOL_REASON_KERNEL_HIDDEN)
-        return;
-    module->reason = SYMBOL_REASON_KERNEL_HIDDEN;
-    if (read_kallsyms(&text) && symbol_kallsyms_parse(text.data, text.len, &collection)) {
-        module->jit = build(&collection);
-        module->reason = SYMBOL_REASON_NONE;
-    }
-    symbol_collection_finish(&collection);
-    sonde_buf_finish(&text);
-}
-
 /* --- [vsyscall] ------------------------------------------------------------------------------- */
 
 /* Every x86-64 process has the same three entries. */
@@ -190,17 +69,12 @@ static void name_vsyscall(struct symbol_module *module) {
         symbol_collection_add(&collection, item);
     }
     if (!module->jit)
-        module->jit = build(&collection);
+        module->jit = symbol_jit_build(&collection);
     module->reason = SYMBOL_REASON_NONE;
     symbol_collection_finish(&collection);
 }
 
 /* --- a process -------------------------------------------------------------------------------- */
-
-static bool is_early(const struct timespec *last, const struct timespec *now, long ms) {
-    return last->tv_sec != 0 &&
-           (now->tv_sec - last->tv_sec) * 1000 + (now->tv_nsec - last->tv_nsec) / 1000000 < ms;
-}
 
 static bool changed(const struct stat *last, const struct stat *now) {
     return now->st_size != last->st_size || now->st_ino != last->st_ino ||
@@ -295,7 +169,7 @@ static struct symbol_jit *build_names(struct symbol_module *module, int map_fd, 
     merge.text = text.data;
     good = good && symbol_jitdump_intervals(merge.dump, &overlay) == SONDE_OK &&
            symbol_overlay_each(&overlay, on_piece, &merge) == SONDE_OK;
-    struct symbol_jit *fresh = good ? build(&merge.collection) : NULL;
+    struct symbol_jit *fresh = good ? symbol_jit_build(&merge.collection) : NULL;
     if (fresh)
         move_rows(&merge, fresh);
     free(merge.rows);
@@ -329,16 +203,33 @@ static bool read_files(struct symbol_module *module, int map_fd, uid_t owner, si
     return true;
 }
 
+static bool is_alive(const struct symbol_module *module) {
+    return process_start_ticks(module->pid) == module->process_start;
+}
+
+static void keep_map(struct symbol_jit_sources *sources, int fd) {
+    if (fd < 0)
+        return;
+    if (sources->map_fd >= 0)
+        close(sources->map_fd);
+    sources->map_fd = fd;
+}
+
+/* Opens the files of a process that is alive. They stay open, because most JIT compilers write
+ * until the process ends, and then nothing leads to a dump any more. */
+static void open_files(struct symbol_module *module, const struct timespec *now) {
+    struct symbol_jit_sources *sources = module->sources;
+    keep_map(sources, symbol_perf_map_open(module->pid, &sources->owner));
+    if (sources->dump_fd >= 0 || symbol_jit_is_early(&sources->searched, now, SEARCH_MS))
+        return;
+    sources->searched = *now;
+    sources->dump_fd = symbol_jitdump_open(module->pid);
+}
+
 /* Reads what was added to the jitdump. A file that became shorter is read from the beginning. */
-static bool read_dump(struct symbol_module *module, const struct timespec *now) {
+static bool read_dump(struct symbol_module *module) {
     struct symbol_jit_sources *sources = module->sources;
     struct elf_input input;
-    if (sources->dump_fd < 0) {
-        if (is_early(&sources->searched, now, SEARCH_MS))
-            return false;
-        sources->searched = *now;
-        sources->dump_fd = symbol_jitdump_open(module->pid);
-    }
     struct stat info;
     if (!elf_input_of_file(sources->dump_fd, &input) || fstat(sources->dump_fd, &info) != 0)
         return false;
@@ -360,18 +251,22 @@ static void refresh(struct symbol_module *module) {
     struct timespec now;
     struct stat info;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    if (is_early(&sources->looked, &now, LOOK_MS))
+    bool alive = is_alive(module);
+    if (sources->is_last || (alive && symbol_jit_is_early(&sources->looked, &now, LOOK_MS)))
         return;
     sources->looked = now;
-    if (process_start_ticks(module->pid) != module->process_start)
-        return; /* the process is gone, and its pid may be another's */
-    int fd = symbol_perf_map_open(module->pid);
+    sources->is_last = !alive;
+    if (alive)
+        open_files(module, &now);
+    else if (sources->map_fd < 0)
+        sources->map_fd = symbol_perf_map_open_left(module->pid, sources->owner);
+    int fd = sources->map_fd;
     bool has_map = fd >= 0 && fstat(fd, &info) == 0;
     bool is_new = has_map && changed(&sources->map_stat, &info);
     if (is_new)
         sources->map_stat = info;
     lock_take(&reading);
-    if (read_dump(module, &now) || is_new) {
+    if (read_dump(module) || is_new) {
         uid_t owner = has_map ? info.st_uid : sources->share.uid;
         size_t likely = has_map && info.st_size > 0 ? (size_t)info.st_size : 0;
         likely = likely < OTHERS_MAP_BYTES ? likely : OTHERS_MAP_BYTES;
@@ -381,8 +276,6 @@ static void refresh(struct symbol_module *module) {
         }
     }
     lock_drop(&reading);
-    if (fd >= 0)
-        close(fd);
 }
 
 void symbol_jit_sources_destroy(struct symbol_jit_sources *sources) {
@@ -392,6 +285,8 @@ void symbol_jit_sources_destroy(struct symbol_jit_sources *sources) {
     memory_share_finish(&sources->share);
     if (sources->dump_fd >= 0)
         close(sources->dump_fd);
+    if (sources->map_fd >= 0)
+        close(sources->map_fd);
     free(sources);
 }
 
@@ -400,14 +295,24 @@ static bool has_sources(struct symbol_module *module) {
         return true;
     module->sources = calloc(1, sizeof *module->sources);
     if (module->sources)
-        module->sources->dump_fd = -1;
+        *module->sources =
+            (struct symbol_jit_sources){.dump_fd = -1, .map_fd = -1, .owner = (uid_t)-1};
     return module->sources != NULL;
 }
 
-struct symbol_jit *symbol_module_jit(struct symbol_module *module) {
+void symbol_jit_watch(struct symbol_module *module) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    lock_take(&module->lock);
+    if (has_sources(module) && is_alive(module))
+        open_files(module, &now);
+    lock_drop(&module->lock);
+}
+
+struct symbol_jit *symbol_module_jit(struct symbol_module *module, uint64_t address) {
     lock_take(&module->lock);
     if (module->kind == SYMBOL_MODULE_KERNEL)
-        read_kernel(module);
+        symbol_kernel_read(module, address);
     else if (strcmp(module->path, "[vsyscall]") == 0)
         name_vsyscall(module);
     else if (has_sources(module))

@@ -6,8 +6,10 @@
 #include "service/symbol/locate/locate.h"
 #include "service/symbol/locate/proc_maps.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,19 +53,23 @@ static int open_map(pid_t root, pid_t named, uid_t owner) {
     return fd;
 }
 
-int symbol_perf_map_open(pid_t pid) {
+int symbol_perf_map_open(pid_t pid, uid_t *owner) {
     char process[64];
     struct stat info;
     snprintf(process, sizeof process, "/proc/%d", (int)pid);
     if (stat(process, &info) != 0)
         return -1;
+    *owner = info.st_uid;
     int fd = open_map(pid, inner_pid(pid), info.st_uid);
     return fd >= 0 ? fd : open_map(0, pid, info.st_uid);
 }
 
-/* --- jitdump ---------------------------------------------------------------------------------- */
+int symbol_perf_map_open_left(pid_t pid, uid_t owner) {
+    bool is_unused = kill(pid, 0) != 0 && errno == ESRCH;
+    return is_unused ? open_map(0, pid, owner) : -1;
+}
 
-#define DELETED " (deleted)"
+/* --- jitdump ---------------------------------------------------------------------------------- */
 
 /* "…/jit-PID.dump" */
 static bool is_dump(const char *path, pid_t inner, pid_t outer) {
@@ -71,12 +77,12 @@ static bool is_dump(const char *path, pid_t inner, pid_t outer) {
     int pid, end = 0;
     if (!base || sscanf(base, "/jit-%d.dump%n", &pid, &end) != 1 || end == 0)
         return false;
-    return (base[end] == 0 || strcmp(base + end, DELETED) == 0) && (pid == inner || pid == outer);
+    return base[end] == 0 && (pid == inner || pid == outer);
 }
 
 static int open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
     int fd = symbol_open_mapped(pid, mapping);
-    return fd >= 0 ? fd : symbol_open_no_link(pid, mapping->path);
+    return fd >= 0 || mapping->is_deleted ? fd : symbol_open_no_link(pid, mapping->path);
 }
 
 /* Opens the first jitdump that the process has mapped executable. */

@@ -121,7 +121,7 @@ void symbol_collection_plain(struct symbol_collection *collection, const char *n
 #define KERNEL_MAX_SIZE (1u << 20) /* of the last symbol */
 
 static bool add_kernel_line(const char *at, const char *end, bool *hidden,
-                            struct symbol_collection *collection) {
+                            struct symbol_collection *collection, struct symbol_core *core) {
     uint64_t address;
     const char *next = parse_hex(at, end, &address);
     if (!next || end - next < 4)
@@ -137,6 +137,10 @@ static bool add_kernel_line(const char *at, const char *end, bool *hidden,
     item.binding = type == 'T' ? STB_GLOBAL : type == 't' ? STB_LOCAL : STB_WEAK;
     const char *tab = memchr(next, '\t', (size_t)(end - next)); /* name TAB [module] */
     size_t len = (size_t)((tab ? tab : end) - next);
+    if (!tab && address < core->first)
+        core->first = address;
+    if (!tab && address > core->last)
+        core->last = address;
     item.name = symbol_collection_name(collection, next, len, tab ? " " : "");
     if (tab) {
         collection->names.len--; /* drops the NUL, since the module's name follows */
@@ -146,12 +150,14 @@ static bool add_kernel_line(const char *at, const char *end, bool *hidden,
     return true;
 }
 
-bool symbol_kallsyms_parse(const char *text, size_t len, struct symbol_collection *collection) {
+bool symbol_kallsyms_parse(const char *text, size_t len, struct symbol_collection *collection,
+                           struct symbol_core *core) {
     bool hidden = true;
+    *core = (struct symbol_core){.first = UINT64_MAX};
     for (const char *at = text, *end = text + len; at < end;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         stop = stop ? stop : end;
-        add_kernel_line(at, stop, &hidden, collection);
+        add_kernel_line(at, stop, &hidden, collection, core);
         at = stop + 1;
     }
     return !hidden;

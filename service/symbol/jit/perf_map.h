@@ -17,8 +17,12 @@
 #define SYMBOL_PERF_MAP_LINES (512u << 10)
 
 /* Opens the map of a process: in the process's root, by its pid in its own namespace, else in our
- * root. Only a regular file of the process's user counts, and no symbolic link. -1 = none. */
-int symbol_perf_map_open(pid_t pid);
+ * root. Only a regular file of the process's user counts, and no symbolic link. -1 = none. Sets
+ * *owner to that user. */
+int symbol_perf_map_open(pid_t pid, uid_t *owner);
+/* Opens the map that a process of that user has left in our root, unless the pid is in use again.
+ * -1 = none. */
+int symbol_perf_map_open_left(pid_t pid, uid_t owner);
 /* Opens a process's jit-PID.dump. A JIT compiler maps one page of it executable, which is how perf
  * and this function find it. The same conditions. */
 int symbol_jitdump_open(pid_t pid);
@@ -31,9 +35,15 @@ SONDE_MUST_USE sonde_err symbol_perf_map_intervals(const char *text, size_t len,
 void symbol_collection_plain(struct symbol_collection *collection, const char *name, size_t len,
                              uint64_t start, uint64_t end);
 
+/* The kernel's own code, without modules and BPF programs. */
+struct symbol_core {
+    uint64_t first, last; /* UINT64_MAX and 0: none is known */
+};
+
 /* False if all addresses are zero, which means that the kernel hides them. */
 SONDE_MUST_USE bool symbol_kallsyms_parse(const char *text, size_t len,
-                                          struct symbol_collection *collection);
+                                          struct symbol_collection *collection,
+                                          struct symbol_core *core);
 
 /* --- for tests -------------------------------------------------------------------------------- */
 

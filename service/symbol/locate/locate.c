@@ -9,17 +9,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-
-#define DELETED " (deleted)"
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
@@ -168,22 +168,36 @@ static bool has_inode(int fd, const struct symbol_mapping *mapping) {
            minor(info.st_dev) == mapping->device_minor;
 }
 
+/* False if the file certainly is another one: file systems use the numbers of deleted inodes again,
+ * with another generation. The kernel writes an int, in spite of the ioctl's number. */
+static bool has_generation(int fd, const struct symbol_mapping *mapping) {
+    long generation = 0;
+    return mapping->inode_generation == 0 || ioctl(fd, FS_IOC_GETVERSION, &generation) != 0 ||
+           (uint32_t)generation == (uint32_t)mapping->inode_generation;
+}
+
 /* --- the mapped file -------------------------------------------------------------------------- */
 
 struct search {
     pid_t pid;
     const struct symbol_mapping *mapping;
     struct memory_identity memory;
-    bool memory_read;
-    bool saw_other; /* a path led to another file */
+    bool memory_read; /* or it is not to be read */
+    bool saw_other;   /* a path led to another file */
 };
 
 /* Returns fd if it is the mapped file. `by_kernel`: fd was opened by the mapping itself, so it is
  * enough that the mapping still exists. (On overlayfs, maps and stat show different devices.) */
 static int accept(struct search *search, int fd, bool by_kernel) {
-    if (fd < 0 || has_inode(fd, search->mapping))
+    if (fd < 0)
         return fd;
-    if (!search->memory_read)
+    bool has_number = has_inode(fd, search->mapping);
+    bool is_successor = (has_number || by_kernel) && !has_generation(fd, search->mapping);
+    if (has_number && !is_successor)
+        return fd;
+    if (is_successor)
+        search->memory = (struct memory_identity){0}; /* it is mapped there now */
+    else if (!search->memory_read)
         read_memory(search->pid, search->mapping, &search->memory);
     search->memory_read = true;
     if ((by_kernel && search->memory.is_known) ||
@@ -195,9 +209,8 @@ static int accept(struct search *search, int fd, bool by_kernel) {
 }
 
 int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
-    char path[128];
-    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)pid,
-             (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+    char path[PROCESS_MAPPED_PATH];
+    process_mapped_path(pid, mapping->start, mapping->end, path);
     process_rights_pause();
     int found = open(path, O_PATH | O_CLOEXEC);
     snprintf(path, sizeof path, "/proc/self/fd/%d", found);
@@ -212,10 +225,8 @@ int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
 
 /* A deleted program can be opened this way without privileges. */
 static int try_exe(struct search *search) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)search->pid);
-    int fd = open_regular(AT_FDCWD, path, 0);
-    if (fd >= 0 && !has_inode(fd, search->mapping)) {
+    int fd = process_file_open_own(PROCESS_EXE, search->pid, 0, 0);
+    if (fd >= 0 && !(has_inode(fd, search->mapping) && has_generation(fd, search->mapping))) {
         close(fd);
         return -1;
     }
@@ -225,8 +236,6 @@ static int try_exe(struct search *search) {
 int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
                        enum symbol_reason *reason) {
     struct search search = {.pid = pid, .mapping = mapping};
-    size_t len = strlen(mapping->path), tail = strlen(DELETED);
-    bool deleted = len > tail && strcmp(mapping->path + len - tail, DELETED) == 0;
     int fd = accept(&search, symbol_open_mapped(pid, mapping), true);
     if (fd < 0)
         fd = try_exe(&search);
@@ -234,9 +243,10 @@ int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
         fd = accept(&search, symbol_open_in_root(pid, mapping->path), false);
     if (fd < 0)
         fd = accept(&search, symbol_open_in_root(0, mapping->path), false);
-    *reason = fd >= 0                       ? SYMBOL_REASON_NONE
-              : deleted || search.saw_other ? SYMBOL_REASON_BINARY_REPLACED
-                                            : SYMBOL_REASON_NO_FILE;
+    bool is_replaced = mapping->is_deleted || search.saw_other;
+    *reason = fd >= 0       ? SYMBOL_REASON_NONE
+              : is_replaced ? SYMBOL_REASON_BINARY_REPLACED
+                            : SYMBOL_REASON_NO_FILE;
     return fd;
 }
 
@@ -253,8 +263,10 @@ int symbol_vdso_open(uint64_t *size) {
         fclose(maps);
     size_t len = found ? line.mapping.end - line.mapping.start : 0;
     int fd = found ? memfd_create("sonde-vdso", MFD_CLOEXEC) : -1;
-    bool good = fd >= 0 && fchmod(fd, 0600) == 0 && /* others may not write it: it is trusted */
-                write(fd, (const void *)(uintptr_t)line.mapping.start, len) == (ssize_t)len;
+    static const struct timespec times[2] = {{0}, {0}}; /* all copies have one identity */
+    bool good = fd >= 0 && fchmod(fd, 0600) == 0 &&     /* others may not write it: it is trusted */
+                write(fd, (const void *)(uintptr_t)line.mapping.start, len) == (ssize_t)len &&
+                futimens(fd, times) == 0;
     if (fd >= 0 && !good) {
         close(fd);
         fd = -1;

@@ -2,9 +2,9 @@
  *
  * Opens the file behind a mapping of a live process, and its debug files. The path of a mapping is
  * only a hint, because by now it can be another file, and the process can have another root. An
- * opened file is accepted if its device and inode match the mapping, or if its build-id matches the
- * one in the process's memory. Files are opened with the rights of the calling thread
- * (service/process). Thread safety: any thread. */
+ * opened file is accepted if its device, inode and inode generation (where it is known) match the
+ * mapping, or if its build-id matches the one in the process's memory. Files are opened with the
+ * rights of the calling thread (service/process). Thread safety: any thread. */
 #ifndef SONDE_SERVICE_SYMBOL_LOCATE_LOCATE_H
 #define SONDE_SERVICE_SYMBOL_LOCATE_LOCATE_H
 

@@ -15,7 +15,7 @@
 struct kept_line {
     uint64_t start, end, offset, inode;
     uint32_t device_major, device_minor, path;
-    bool is_executable;
+    bool is_executable, is_deleted;
 };
 
 struct proc_maps {
@@ -31,9 +31,10 @@ struct proc_maps {
 bool proc_maps_parse(char *text, struct proc_maps_line *line) {
     struct sonde_maps_line fields;
     size_t len = strcspn(text, "\n");
-    text[len] = 0; /* ends the path, too */
     if (!sonde_maps_line_parse(text, len, &fields))
         return false;
+    size_t path_len = sonde_maps_path_len(fields.path, fields.path_len);
+    text[fields.path - text + (ptrdiff_t)path_len] = 0;
     line->is_executable = fields.is_executable;
     line->mapping = (struct symbol_mapping){
         .start = fields.start,
@@ -43,6 +44,7 @@ bool proc_maps_parse(char *text, struct proc_maps_line *line) {
         .device_minor = fields.device_minor,
         .inode = fields.inode,
         .path = fields.path,
+        .is_deleted = path_len < fields.path_len,
     };
     return true;
 }
@@ -96,8 +98,8 @@ static bool keep(struct proc_maps *maps, const struct proc_maps_line *line) {
         return false;
     sonde_buf_append(&maps->paths, from->path, len);
     maps->lines[maps->count++] = (struct kept_line){
-        from->start,        from->end,          from->offset, from->inode,
-        from->device_major, from->device_minor, path,         line->is_executable};
+        from->start,        from->end, from->offset,        from->inode,     from->device_major,
+        from->device_minor, path,      line->is_executable, from->is_deleted};
     return !maps->paths.failed;
 }
 
@@ -139,6 +141,7 @@ static bool next_kept(struct proc_maps_reader *reader, struct proc_maps_line *li
         .device_minor = from->device_minor,
         .inode = from->inode,
         .path = maps->paths.data + from->path,
+        .is_deleted = from->is_deleted,
     };
     return true;
 }

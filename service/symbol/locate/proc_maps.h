@@ -21,7 +21,8 @@ struct proc_maps_line {
     bool is_executable;
 };
 
-/* Parses a line, from which it cuts the newline. False if it is malformed or its mapping empty. */
+/* Parses a line, from which it cuts the newline and " (deleted)". False if it is malformed or its
+ * mapping empty. */
 bool proc_maps_parse(char *text, struct proc_maps_line *line);
 
 /* Opens the maps of a process; the caller closes the file. NULL on failure. */

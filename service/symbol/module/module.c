@@ -152,6 +152,10 @@ const char *symbol_module_file_identity(const struct symbol_module *module) {
     return module->file_identity;
 }
 
+int symbol_module_debug_fd(const struct symbol_module *module) {
+    return module->debug_fd;
+}
+
 bool symbol_module_is_memory(const struct symbol_module *module) {
     return module->is_flat && module->kind == SYMBOL_MODULE_NONE;
 }
@@ -418,6 +422,8 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
         return sonde_fail(diag, err, "out of memory for a module");
     }
     *module = join(store, made);
+    if ((*module)->pid > 0)
+        symbol_jit_watch(*module);
     return SONDE_OK;
 }
 
@@ -432,7 +438,7 @@ sonde_err symbol_module_open_kernel(struct symbol_store *store, struct symbol_mo
     snprintf(made->identity, sizeof made->identity, "kernel");
     symbol_kernel_build_id(made->build_id);
     *module = join(store, made);
-    symbol_jit_release(symbol_module_jit(*module)); /* reads kallsyms, which sets the reason */
+    symbol_jit_release(symbol_module_jit(*module, 0)); /* reads kallsyms, which sets the reason */
     return SONDE_OK;
 }
 

@@ -32,6 +32,15 @@ static bool path_here(int fd, char path[PATH_MAX]) {
            here.st_dev == opened.st_dev && here.st_ino == opened.st_ino;
 }
 
+static bool has_unread_sections(int fd) {
+    struct elf_input input;
+    struct elf_file elf = {0};
+    bool has = elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK &&
+               elf.has_unread_sections;
+    elf_finish(&elf);
+    return has;
+}
+
 void symbol_file_advice(int fd, const char *name, char text[PROGRAM_ADVICE]) {
     char path[PATH_MAX];
     struct debian_package package;
@@ -39,7 +48,8 @@ void symbol_file_advice(int fd, const char *name, char text[PROGRAM_ADVICE]) {
         program_advice(package.is_main ? PROGRAM_PACKAGED_MAIN : PROGRAM_PACKAGED, name,
                        package.name, text);
     else
-        program_advice(PROGRAM_STRIPPED, name, NULL, text);
+        program_advice(has_unread_sections(fd) ? PROGRAM_UNREADABLE : PROGRAM_STRIPPED, name, NULL,
+                       text);
 }
 
 bool symbol_module_advice(struct symbol_module *module, const char *name,

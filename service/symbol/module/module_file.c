@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads the headers of a module's file: its executable segments, its identity and its debug files.
- * A file's content is identified by its build-id and a hash of its size, head, tail and program
- * headers. A build-id alone would not do: a file can claim any, and a stripped program has the
- * build-id of the original but fewer symbols. Files that a user can change are further told apart
- * by files/file_identity.h. */
+ * A file's content is identified by its build-id and a hash of its size, head, tail, program
+ * headers and modification time. A build-id alone would not do: a file can claim any, a linker can
+ * give one to every build, and a stripped program has the build-id of the original but fewer
+ * symbols. Packages and images keep the modification time, so their copies share tables. Files that
+ * a user can change are further told apart by files/file_identity.h. */
 #include "service/process/process_identity.h"
 #include "service/symbol/files/file_identity.h"
 #include "service/symbol/locate/locate.h"
@@ -28,10 +29,22 @@ static bool keep_loads(struct symbol_module *module, const struct elf_file *elf)
     return module->loads != NULL;
 }
 
-static uint64_t content_hash(const struct elf_file *elf) {
+/* A build without build-id can differ from the one before in a few bytes anywhere. Some builds and
+ * images set one modification time for all files, so the inode and its change time count too. */
+static uint64_t state_hash(int fd, bool has_build_id) {
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return 0;
+    uint64_t fields[] = {(uint64_t)info.st_mtim.tv_sec, (uint64_t)info.st_mtim.tv_nsec,
+                         (uint64_t)info.st_ctim.tv_sec, (uint64_t)info.st_ctim.tv_nsec,
+                         info.st_ino};
+    return symbol_checksum(0, fields, has_build_id ? 2 * sizeof *fields : sizeof fields);
+}
+
+static uint64_t content_hash(const struct elf_file *elf, uint64_t hash) {
     char edge[HASHED_EDGE];
     uint64_t size = elf->input.size, len = size < sizeof edge ? size : sizeof edge;
-    uint64_t hash = symbol_checksum(0, &size, sizeof size);
+    hash = symbol_checksum(hash, &size, sizeof size);
     if (elf_read(&elf->input, 0, edge, len))
         hash = symbol_checksum(hash, edge, len);
     if (elf_read(&elf->input, size - len, edge, len))
@@ -46,7 +59,7 @@ static void identify(struct symbol_module *module, const struct elf_file *elf) {
     for (size_t i = 0; i < len; i++)
         snprintf(module->build_id + 2 * i, 3, "%02x", build_id[i]);
     snprintf(content, sizeof content, "%s-%016llx", len ? module->build_id : "file",
-             (unsigned long long)content_hash(elf));
+             (unsigned long long)content_hash(elf, state_hash(module->fd, len > 0)));
     file_identity(module->fd, content, module->identity);
     memcpy(module->file_identity, module->identity, sizeof module->identity);
 }
@@ -89,6 +102,19 @@ static void find_debug_files(struct symbol_module *module, const struct elf_file
     module->alt_fd =
         symbol_locate_alt_of(module->debug_fd >= 0 ? module->debug_fd : module->fd, pid, roots);
     module->alt_fd = identify_debug(module, module->alt_fd);
+}
+
+/* The file's own key, since an upload is not part of module->identity. */
+bool symbol_module_debug_identity(const struct symbol_module *module,
+                                  char identity[FILE_IDENTITY_MAX]) {
+    struct stat debug;
+    if (module->debug_fd < 0 || fstat(module->debug_fd, &debug) != 0)
+        return false;
+    uint64_t fields[] = {debug.st_dev, debug.st_ino, (uint64_t)debug.st_size,
+                         (uint64_t)debug.st_mtim.tv_sec, (uint64_t)debug.st_mtim.tv_nsec};
+    int len = snprintf(identity, FILE_IDENTITY_MAX, "%s.%016llx", module->identity,
+                       (unsigned long long)symbol_checksum(0, fields, sizeof fields));
+    return len < FILE_IDENTITY_MAX;
 }
 
 sonde_err symbol_module_read_file(struct symbol_module *module, int fd, pid_t pid) {

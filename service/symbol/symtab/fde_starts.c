@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The starts of functions in a stripped file, from the sorted table of its frame description
- * entries (.eh_frame_hdr). With them, all samples in one function are shown as "[module]+0xSTART".
- * Without them, every sampled instruction would be shown as a function of its own. */
+ * The starts of functions without a symbol in a stripped or partly stripped file, from the sorted
+ * table of its frame description entries (.eh_frame_hdr). With them, all samples in one function
+ * are shown as "[module]+0xSTART". Without them, every sampled instruction would be shown as a
+ * function of its own. */
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include <string.h>

@@ -207,37 +207,31 @@ static void fill_range(struct functions *functions, uint32_t from, uint32_t to,
         add_nameless(functions, from, to, rows);
 }
 
-/* Range number i of the file's code: its sections, because a segment may hold much else. False if
- * there is no such code. */
-static bool code_range(const struct functions *functions, uint32_t i, uint64_t *start,
-                       uint64_t *end) {
-    const struct elf_file *file = functions->file;
-    if (file->section_count > 0) {
-        const Elf64_Shdr *section = &file->sections[i];
-        *start = section->sh_addr - functions->origin;
-        *end = *start + section->sh_size;
-        return section->sh_flags & SHF_EXECINSTR && section->sh_type != SHT_NOBITS;
+/* The first range of the file's code that ends after pc. A file can have many. */
+static uint32_t first_range(const struct functions *functions, uint32_t pc) {
+    uint32_t low = 0, high = functions->range_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (functions->ranges[middle].end <= pc)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    const Elf64_Phdr *segment = &file->segments[i];
-    *start = segment->p_vaddr - functions->origin;
-    *end = *start + segment->p_filesz;
-    return segment->p_type == PT_LOAD && segment->p_flags & PF_X;
+    return low;
 }
 
 void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows) {
     struct functions *functions = context;
-    const struct elf_file *file = functions->file;
-    uint32_t count = file->section_count > 0 ? file->section_count : file->segment_count;
     if (from < to && is_padding(functions, from, to)) {
         add_from_to(rows, from, to, &padding);
         return;
     }
-    for (uint32_t i = 0; i < count && from < to; i++) {
-        uint64_t start, end;
-        if (!code_range(functions, i, &start, &end) || start >= to || end <= from || end < start)
-            continue;
-        uint32_t low = start > from ? (uint32_t)start : from;
-        uint32_t high = end < to ? (uint32_t)end : to;
+    for (uint32_t i = first_range(functions, from); i < functions->range_count && from < to; i++) {
+        const struct code_range *range = &functions->ranges[i];
+        if (range->start >= to)
+            return;
+        uint32_t low = range->start > from ? (uint32_t)range->start : from;
+        uint32_t high = range->end < to ? (uint32_t)range->end : to;
         high = high < UNWIND_MAX_TEXT ? high : UNWIND_MAX_TEXT;
         if (low < high)
             fill_range(functions, low, high, rows);

@@ -91,6 +91,45 @@ static void sort(struct functions *functions) {
     functions->count = kept;
 }
 
+static int by_range(const void *a, const void *b) {
+    const struct code_range *left = a, *right = b;
+    return (left->start > right->start) - (left->start < right->start);
+}
+
+static void add_range(struct functions *functions, uint64_t vaddr, uint64_t size) {
+    uint64_t start = vaddr - functions->origin;
+    if (start >= UNWIND_MAX_TEXT || size == 0)
+        return;
+    size = size < UNWIND_MAX_TEXT ? size : UNWIND_MAX_TEXT;
+    functions->ranges[functions->range_count++] = (struct code_range){start, start + size};
+}
+
+/* Collects the file's code: its sections, because a segment may hold much else. */
+static bool collect_ranges(struct functions *functions) {
+    const struct elf_file *file = functions->file;
+    uint32_t kept = 0;
+    functions->ranges =
+        calloc(file->section_count + file->segment_count + 1, sizeof *functions->ranges);
+    if (!functions->ranges)
+        return false;
+    for (uint32_t i = 0; i < file->section_count; i++)
+        if (file->sections[i].sh_flags & SHF_EXECINSTR && file->sections[i].sh_type != SHT_NOBITS)
+            add_range(functions, file->sections[i].sh_addr, file->sections[i].sh_size);
+    for (uint32_t i = 0; i < file->segment_count && file->section_count == 0; i++)
+        if (file->segments[i].p_type == PT_LOAD && file->segments[i].p_flags & PF_X)
+            add_range(functions, file->segments[i].p_vaddr, file->segments[i].p_filesz);
+    struct code_range *ranges = functions->ranges;
+    qsort(ranges, functions->range_count, sizeof *ranges, by_range);
+    for (uint32_t i = 0; i < functions->range_count; i++)
+        if (kept > 0 && ranges[i].start < ranges[kept - 1].end)
+            ranges[kept - 1].end =
+                ranges[i].end > ranges[kept - 1].end ? ranges[i].end : ranges[kept - 1].end;
+        else
+            ranges[kept++] = ranges[i];
+    functions->range_count = kept;
+    return true;
+}
+
 sonde_err functions_collect(struct functions *functions, const struct elf_file *file,
                             uint64_t origin, const struct functions_known *known) {
     struct sonde_buf symbols = {0};
@@ -107,7 +146,8 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
     uint64_t go = functions->go.count < FUNCTIONS_MAX ? functions->go.count : FUNCTIONS_MAX;
     functions->capacity = (uint32_t)(symbols.len / sizeof(Elf64_Sym) + go + 1);
     functions->items = calloc(functions->capacity, sizeof *functions->items);
-    if (functions->items) {
+    bool has_memory = functions->items && collect_ranges(functions);
+    if (has_memory) {
         if (entry != 0 && entry - origin < UNWIND_MAX_TEXT && is_in_code(file, entry))
             functions->entry = (uint32_t)(entry - origin);
         functions->root = elf_is_program(file) ? functions->entry : FUNCTIONS_NO_ENTRY;
@@ -118,12 +158,13 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
         sort(functions);
     }
     sonde_buf_finish(&symbols);
-    return functions->items ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    return has_memory ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
 void functions_finish(struct functions *functions) {
     go_table_finish(&functions->go);
     free(functions->items);
+    free(functions->ranges);
     *functions = (struct functions){0};
 }
 

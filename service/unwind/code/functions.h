@@ -28,6 +28,10 @@ struct functions {
     } * items;               /* by start */
     uint32_t count, capacity;
     uint32_t found; /* by the last search */
+    struct code_range {
+        uint64_t start, end; /* from origin */
+    } * ranges;              /* the file's code, by start, without overlaps */
+    uint32_t range_count;
 };
 
 /* Which functions are known already: a bit for each FUNCTIONS_CELL bytes, set where one begins. */

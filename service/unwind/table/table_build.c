@@ -13,7 +13,7 @@
 _Static_assert(UNWIND_ID_BYTES == ELF_BUILD_ID_MAX, "a table holds any build-id");
 
 struct build {
-    struct elf_file file;
+    struct elf_file file, debug; /* debug: the debug file, or zeroed */
     struct frames frames;
     struct functions functions; /* those that may be in no frame */
     struct unwind_rows rows;
@@ -61,19 +61,26 @@ static uint64_t section_vaddr(const struct elf_file *file, const char *name) {
     return section ? section->sh_addr : 0;
 }
 
-/* *found is false, without an error, if the file has no such section. */
-static sonde_err add_section(struct build *build, const char *name, bool debug, bool *found) {
-    const Elf64_Shdr *section = elf_section(&build->file, name);
+static const Elf64_Shdr *section_with_bytes(const struct elf_file *file, const char *name) {
+    const Elf64_Shdr *section = elf_section(file, name);
+    return section && section->sh_type != SHT_NOBITS ? section : NULL;
+}
+
+/* *found is false, without an error, if the file has no such section. from: the file, or its debug
+ * file, which has the same addresses. */
+static sonde_err add_section(struct build *build, const struct elf_file *from, const char *name,
+                             bool debug, bool *found) {
+    const Elf64_Shdr *section = section_with_bytes(from, name);
     struct cfi_section frame = {
         .vaddr = section ? section->sh_addr : 0,
         .text_vaddr = section_vaddr(&build->file, ".text"),
         .data_vaddr = section_vaddr(&build->file, ".got"),
         .debug = debug,
     };
-    *found = section && section->sh_type != SHT_NOBITS;
+    *found = section != NULL;
     if (!*found)
         return SONDE_OK;
-    sonde_err err = elf_load(&build->file, section, MAX_CONTENTS, next_contents(build));
+    sonde_err err = elf_load(from, section, MAX_CONTENTS, next_contents(build));
     return err ? err : add_contents(build, frame, false);
 }
 
@@ -112,10 +119,12 @@ static sonde_err add_by_segment(struct build *build) {
 
 static sonde_err add_frames(struct build *build) {
     bool found;
-    sonde_err err = add_section(build, ".eh_frame", false, &found);
+    sonde_err err = add_section(build, &build->file, ".eh_frame", false, &found);
     if (!err && !found)
         err = add_by_segment(build);
-    return err ? err : add_section(build, ".debug_frame", true, &found);
+    if (!err)
+        err = add_section(build, &build->file, ".debug_frame", true, &found);
+    return err || found ? err : add_section(build, &build->debug, ".debug_frame", true, &found);
 }
 
 /* Looks for code without unwind information. Nearly all symbols are of functions that have some,
@@ -185,10 +194,13 @@ static sonde_err open_file(const struct elf_input *input, struct elf_file *file,
     return err ? sonde_fail(diag, err, "a mapped file's program headers are broken") : SONDE_OK;
 }
 
-static sonde_err build_from(const struct elf_input *input, struct sonde_buf *table,
-                            struct sonde_diag *diag) {
+/* debug: NULL = none. */
+static sonde_err build_from(const struct elf_input *input, const struct elf_input *debug,
+                            struct sonde_buf *table, struct sonde_diag *diag) {
     struct build build = {0};
     sonde_err err = open_file(input, &build.file, diag);
+    if (!err && debug)
+        err = open_file(debug, &build.debug, diag);
     if (!err) {
         err = build_table(&build, table);
         if (err)
@@ -200,6 +212,7 @@ static sonde_err build_from(const struct elf_input *input, struct sonde_buf *tab
     sonde_buf_finish(&build.contents[0]);
     sonde_buf_finish(&build.contents[1]);
     elf_finish(&build.file);
+    elf_finish(&build.debug);
     return err;
 }
 
@@ -207,11 +220,33 @@ sonde_err unwind_table_build(int fd, struct sonde_buf *table, struct sonde_diag 
     struct elf_input input;
     if (!elf_input_of_file(fd, &input))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "a mapped file is not a regular file");
-    return build_from(&input, table, diag);
+    return build_from(&input, NULL, table, diag);
+}
+
+bool unwind_table_needs_debug(int fd, int debug_fd) {
+    struct elf_input input, debug_input;
+    struct elf_file file = {0}, debug = {0};
+    bool needs = elf_input_of_file(debug_fd, &debug_input) &&
+                 elf_open(&debug_input, &debug, NULL) == SONDE_OK &&
+                 section_with_bytes(&debug, ".debug_frame") && elf_input_of_file(fd, &input) &&
+                 elf_open(&input, &file, NULL) == SONDE_OK &&
+                 !section_with_bytes(&file, ".debug_frame");
+    elf_finish(&file);
+    elf_finish(&debug);
+    return needs;
+}
+
+sonde_err unwind_table_build_with_debug(int fd, int debug_fd, struct sonde_buf *table,
+                                        struct sonde_diag *diag) {
+    struct elf_input input, debug;
+    bool has_both = elf_input_of_file(fd, &input) && elf_input_of_file(debug_fd, &debug);
+    if (has_both && build_from(&input, &debug, table, NULL) == SONDE_OK)
+        return SONDE_OK;
+    return unwind_table_build(fd, table, diag);
 }
 
 sonde_err unwind_table_build_memory(const void *base, size_t size, struct sonde_buf *table,
                                     struct sonde_diag *diag) {
     struct elf_input input = {.bytes = base, .fd = -1, .size = size};
-    return build_from(&input, table, diag);
+    return build_from(&input, NULL, table, diag);
 }

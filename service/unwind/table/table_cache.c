@@ -41,7 +41,7 @@ struct unwind_cache {
 
 /* What to build from. */
 struct origin {
-    int fd; /* -1 = memory */
+    int fd, debug_fd; /* fd -1 = memory, debug_fd -1 = no debug file */
     const void *base;
     size_t size;
 };
@@ -170,8 +170,11 @@ static int seal(const struct sonde_buf *table) {
 
 static sonde_err build(const struct origin *origin, struct sonde_buf *table,
                        struct sonde_diag *diag) {
-    return origin->fd >= 0 ? unwind_table_build(origin->fd, table, diag)
-                           : unwind_table_build_memory(origin->base, origin->size, table, diag);
+    if (origin->fd < 0)
+        return unwind_table_build_memory(origin->base, origin->size, table, diag);
+    return origin->debug_fd < 0
+               ? unwind_table_build(origin->fd, table, diag)
+               : unwind_table_build_with_debug(origin->fd, origin->debug_fd, table, diag);
 }
 
 static void store_on_disk(struct unwind_cache *cache, const char *identity,
@@ -280,14 +283,15 @@ static sonde_err get(struct unwind_cache *cache, const char *identity, const str
     return err;
 }
 
-sonde_err unwind_cache_get(struct unwind_cache *cache, const char *identity, int fd,
+sonde_err unwind_cache_get(struct unwind_cache *cache, const char *identity, int fd, int debug_fd,
                            struct sonde_diag *diag, int *memfd, size_t *bytes) {
-    return get(cache, identity, &(struct origin){.fd = fd}, diag, memfd, bytes);
+    struct origin origin = {.fd = fd, .debug_fd = debug_fd};
+    return get(cache, identity, &origin, diag, memfd, bytes);
 }
 
 sonde_err unwind_cache_get_memory(struct unwind_cache *cache, const char *identity,
                                   const void *base, size_t size, struct sonde_diag *diag,
                                   int *memfd, size_t *bytes) {
-    struct origin origin = {.fd = -1, .base = base, .size = size};
+    struct origin origin = {.fd = -1, .debug_fd = -1, .base = base, .size = size};
     return get(cache, identity, &origin, diag, memfd, bytes);
 }

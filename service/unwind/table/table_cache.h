@@ -31,12 +31,14 @@ SONDE_MUST_USE sonde_err unwind_cache_create(const char *dir, uint64_t limit_byt
 /* Call it when no get is running. */
 void unwind_cache_destroy(struct unwind_cache *cache);
 
-/* Gets the table of the file behind fd. `identity` names the file's contents: a build-id in hex, or
- * another name of letters, digits, '-', '_' and '.', not beginning with '.'. The caller owns
- * *memfd, which has *bytes bytes that are checked and that nobody can change (all seals are set),
- * and is close-on-exec. Errors are those of unwind_table_build; a failure is not cached. */
+/* Gets the table of the file behind fd, with the .debug_frame of the debug file behind debug_fd (-1
+ * = none). `identity` names the file's contents: a build-id in hex, or another name of letters,
+ * digits, '-', '_' and '.', not beginning with '.'. The caller owns *memfd, which has *bytes bytes
+ * that are checked and that nobody can change (all seals are set), and is close-on-exec. Errors are
+ * those of unwind_table_build; a failure is not cached. */
 SONDE_MUST_USE sonde_err unwind_cache_get(struct unwind_cache *cache, const char *identity, int fd,
-                                          struct sonde_diag *diag, int *memfd, size_t *bytes);
+                                          int debug_fd, struct sonde_diag *diag, int *memfd,
+                                          size_t *bytes);
 /* The same for a file in memory (the vdso). */
 SONDE_MUST_USE sonde_err unwind_cache_get_memory(struct unwind_cache *cache, const char *identity,
                                                  const void *base, size_t size,

@@ -122,14 +122,14 @@ static sonde_err finish_get(struct unwind_views *views, const char *identity, in
     return err;
 }
 
-sonde_err unwind_views_get(struct unwind_views *views, const char *identity, int fd,
+sonde_err unwind_views_get(struct unwind_views *views, const char *identity, int fd, int debug_fd,
                            struct sonde_diag *diag, const struct unwind_view **view) {
     int memfd;
     size_t bytes;
     *view = get_existing(views, identity);
     if (*view)
         return SONDE_OK;
-    sonde_err err = unwind_cache_get(views->cache, identity, fd, diag, &memfd, &bytes);
+    sonde_err err = unwind_cache_get(views->cache, identity, fd, debug_fd, diag, &memfd, &bytes);
     return err ? err : finish_get(views, identity, memfd, bytes, diag, view);
 }
 

@@ -20,7 +20,8 @@ void unwind_views_destroy(struct unwind_views *views);
 /* Gets the view of a file as unwind_cache_get does, and may build its table: call it on a worker.
  * The caller releases *view. */
 SONDE_MUST_USE sonde_err unwind_views_get(struct unwind_views *views, const char *identity, int fd,
-                                          struct sonde_diag *diag, const struct unwind_view **view);
+                                          int debug_fd, struct sonde_diag *diag,
+                                          const struct unwind_view **view);
 SONDE_MUST_USE sonde_err unwind_views_get_memory(struct unwind_views *views, const char *identity,
                                                  const void *base, size_t size,
                                                  struct sonde_diag *diag,

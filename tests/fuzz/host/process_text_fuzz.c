@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_name(container, sizeof container);
     process_executable_name(executable, sizeof executable, parts[2]);
     check_name(executable, sizeof executable);
-    process_name(name, sizeof name, parts[3], executable, "comm");
+    struct process_command command = {parts[3], (size_t)(text + size - parts[3])};
+    process_name(name, sizeof name, &command, executable, "comm");
     check_name(name, sizeof name);
     if (!name[0])
         abort();

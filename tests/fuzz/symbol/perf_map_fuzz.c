@@ -35,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (map.items[i - 1].end > map.items[i].start)
             abort();
     finish(&map);
-    if (!symbol_kallsyms_parse(text, size, &kernel))
+    struct symbol_core core;
+    if (!symbol_kallsyms_parse(text, size, &kernel, &core))
         kernel.count = 0;
     finish(&kernel);
     return 0;

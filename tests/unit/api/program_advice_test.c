@@ -2,7 +2,9 @@
 #include "api/program_advice.h"
 #include "tests/unit/check.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 TEST(runtimes_are_known_by_the_name_of_their_program) {
     static const struct {
@@ -45,6 +47,7 @@ TEST(each_kind_has_a_sentence_that_says_what_to_do) {
         [PROGRAM_PACKAGED_MAIN] = "it is stripped; install x-dbgsym, or start sonded with "
                                   "--debuginfod",
         [PROGRAM_STRIPPED] = "it is stripped; link it without -s",
+        [PROGRAM_UNREADABLE] = "it has damaged section headers, or too many",
         [PROGRAM_STATIC_GO] = "net/http/pprof",
         [PROGRAM_STATIC] = "it is statically linked",
     };
@@ -60,6 +63,17 @@ TEST(each_kind_has_a_sentence_that_says_what_to_do) {
     }
     program_advice(PROGRAM_OTHER, "it", NULL, text);
     CHECK_STR(text, "");
+}
+
+TEST(the_dynamic_linker_is_not_a_static_program) {
+    struct elf_file elf = {0};
+    struct elf_input input;
+    int fd = open("/lib64/ld-linux-x86-64.so.2", O_RDONLY | O_CLOEXEC);
+    CHECK(elf_input_of_file(fd, &input));
+    CHECK_INT(elf_open(&input, &elf, NULL), ==, SONDE_OK);
+    CHECK_INT(program_kind_of_elf(&elf), ==, PROGRAM_OTHER);
+    elf_finish(&elf);
+    close(fd);
 }
 
 TEST(programs_without_a_dynamic_linker_are_static) {

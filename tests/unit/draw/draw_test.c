@@ -337,3 +337,45 @@ TEST(draw_firefox_places_samples_in_their_bins) {
     sonde_buf_finish(&out);
     sonde_profile_destroy(profile);
 }
+
+/* As `go tool pprof -base` writes it: nothing says that it is a difference. */
+static char *drawn_with_negatives(enum sonde_format format) {
+    const int64_t grown[] = {300, 3000}, shrunk[] = {-600, -6000};
+    struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
+    struct sonde_profile *both = sonde_profile_create(types, 2, 0);
+    const struct sonde_sample none = {.values = grown};
+    CHECK_INT(sonde_profile_add_sample(both, &none), ==, SONDE_OK);
+    struct sonde_location place = {.address = 16};
+    uint32_t location;
+    CHECK_INT(sonde_profile_add_location(both, &place, &location), ==, SONDE_OK);
+    const struct sonde_sample less = {
+        .locations = &location, .location_count = 1, .values = shrunk};
+    CHECK_INT(sonde_profile_add_sample(both, &less), ==, SONDE_OK);
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(both, format, NULL, &out, NULL), ==, SONDE_OK);
+    sonde_profile_destroy(both);
+    size_t len;
+    return sonde_buf_take(&out, &len);
+}
+
+TEST(draw_says_what_negative_values_count_as) {
+    char *text = drawn_with_negatives(SONDE_FORMAT_SVG_FLAMEGRAPH);
+    CHECK(strstr(text, "300 samples · 1 stack has a negative value, counted as 0") != NULL);
+    free(text);
+    text = drawn_with_negatives(SONDE_FORMAT_SVG_CALLGRAPH);
+    CHECK(strstr(text, "1 stack has a negative value, counted as 0") != NULL);
+    free(text);
+    text = drawn_with_negatives(SONDE_FORMAT_TEXT_TOP);
+    CHECK(strstr(text, "# 1 stack has a negative value; percentages are shares of the sum without "
+                       "signs\n") != NULL);
+    CHECK(strstr(text, "      -600 -66.67% -66.67%       -600 -66.67%  0x10\n") != NULL);
+    free(text);
+    text = drawn_with_negatives(SONDE_FORMAT_MARKDOWN);
+    CHECK(strstr(text, "\n- 1 stack has a negative value; percentages") != NULL);
+    CHECK(strstr(text, "(-66.7 %)") != NULL);
+    free(text);
+    text = drawn_with_negatives(SONDE_FORMAT_COLLAPSED);
+    CHECK_STR(text, "[no stack] 300\n0x10 -600\n"
+                    "[1 stack has a negative value, left out by many readers] 0\n");
+    free(text);
+}

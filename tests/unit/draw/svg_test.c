@@ -67,8 +67,12 @@ TEST(svg_is_titled_with_the_target_in_the_comments) {
     const char *const rows[][2] = {
         {"target: redis-server, pid 4711", "redis-server"},
         {"target: a, pid 1, pid 2, ended during the capture", "a, pid 1"},
+        {"target: a, pid 1, called exec during the capture", "a"},
         {"target: @all:redis", "all processes named redis"},
         {"target: @all:4711", "process 4711 and its children"},
+        {"target: @all:4711 (make), ended during the capture", "make and its children"},
+        {"target: @all:4711 (a (b))", "a (b) and its children"},
+        {"target: @all:4711 (", "all processes named 4711 ("},
         {"target: @all", "all processes"},
         {"target: @all:", "@all:"},
         {"target: @allure", "@allure"},

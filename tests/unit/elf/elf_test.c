@@ -108,6 +108,7 @@ TEST(elf_file_with_broken_section_headers_keeps_its_segments) {
         CHECK_INT(reopen(), ==, SONDE_OK);
         CHECK_INT(elf.segment_count, ==, SEGMENTS);
         CHECK_INT(elf.section_count, ==, 0);
+        CHECK(elf.has_unread_sections == (i > 0)); /* 0: there are none */
         CHECK(elf_section(&elf, ".data") == NULL);
     }
     make();
@@ -129,9 +130,34 @@ TEST(elf_large_files_keep_their_section_numbers_in_section_0) {
     file.sections[0].sh_link = 1;
     CHECK_INT(reopen(), ==, SONDE_OK);
     CHECK(elf_section(&elf, ".data") == &elf.sections[2]);
+    CHECK(!elf.has_unread_sections);
     file.sections[0].sh_size = ELF_MAX_SECTIONS + 1;
     CHECK_INT(reopen(), ==, SONDE_OK);
     CHECK_INT(elf.section_count, ==, 0);
+    CHECK(elf.has_unread_sections);
+}
+
+TEST(elf_file_may_have_more_sections_than_16_bits_can_count) {
+    enum { COUNT = 70000, NAMES_AT = 69999 };
+    make();
+    size_t size = sizeof file + COUNT * sizeof(Elf64_Shdr);
+    uint8_t *bytes = calloc(1, size);
+    CHECK(bytes);
+    file.header.e_shoff = sizeof file;
+    file.header.e_shnum = 0;
+    file.header.e_shstrndx = SHN_XINDEX;
+    memcpy(bytes, &file, sizeof file);
+    Elf64_Shdr *sections = (Elf64_Shdr *)(bytes + sizeof file);
+    sections[0] = (Elf64_Shdr){.sh_size = COUNT, .sh_link = NAMES_AT};
+    sections[NAMES_AT] = file.sections[1];
+    sections[NAMES_AT - 1] = file.sections[2];
+    struct elf_input input = {.bytes = bytes, .fd = -1, .size = size};
+    elf_finish(&elf);
+    CHECK_INT(elf_open(&input, &elf, NULL), ==, SONDE_OK);
+    CHECK_INT(elf.section_count, ==, COUNT);
+    CHECK(elf_section(&elf, ".data") == &elf.sections[NAMES_AT - 1]);
+    elf_finish(&elf);
+    free(bytes);
 }
 
 TEST(elf_offset_of_an_address_is_bounded_by_segment_and_file) {

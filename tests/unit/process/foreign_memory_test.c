@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/process/foreign_memory.h"
 #include "tests/unit/check.h"
+#include "tests/unit/process/ended_main.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -33,6 +34,20 @@ TEST(files_of_a_process_are_read) {
     CHECK(memcmp(command, expected + 1, 3) == 0);
     close(fd);
     CHECK_INT(foreign_memory_read_file(-1, getpid(), 0, command, 3), ==, 0);
+}
+
+TEST(a_process_whose_main_thread_has_ended_is_read) {
+    char byte = 0, command[4096], own[4096];
+    pid_t pid = ended_main_start();
+    text[7] = 'x';
+    CHECK_INT(foreign_memory_read(pid, (uintptr_t)text, &byte, 1), ==, 1);
+    size_t len = foreign_memory_command(getpid(), own, sizeof own);
+    CHECK_INT(foreign_memory_command(pid, command, sizeof command), ==, len);
+    CHECK(len > 0 && memcmp(command, own, len) == 0);
+    CHECK_INT(foreign_memory_read(pid, 16, &byte, 1), ==, 0);
+    ended_main_finish(pid);
+    CHECK_INT(foreign_memory_read(pid, (uintptr_t)text, &byte, 1), ==, 0);
+    CHECK_INT(foreign_memory_command(pid, command, sizeof command), ==, 0);
 }
 
 TEST(a_read_that_fails_keeps_its_reader) {

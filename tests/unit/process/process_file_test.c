@@ -3,12 +3,16 @@
  * When the opener is asked, and when this process's own rights decide. */
 #include "service/process/process_file.h"
 
+#include "service/process/live_thread.h"
 #include "tests/unit/check.h"
+#include "tests/unit/process/ended_main.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,4 +76,48 @@ TEST(only_regular_files_are_opened) {
     CHECK_INT(process_file_open(PROCESS_FILES, getpid(), 0, 0), ==, -EINVAL);
     CHECK_INT(process_file_open(PROCESS_MAPPED, getpid(), 8192, 4096), ==, -EINVAL);
     CHECK_INT(process_file_open(PROCESS_MAPPED, getpid(), 4096, 8192), ==, -ENOENT);
+}
+
+/* The mapping of this test's code. */
+static void find_code(unsigned long *start, unsigned long *end) {
+    char line[512];
+    unsigned long code = (unsigned long)find_code;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    *start = *end = 0;
+    while (maps && (code < *start || code >= *end) && fgets(line, sizeof line, maps))
+        CHECK_INT(sscanf(line, "%lx-%lx", start, end), ==, 2);
+    fclose(maps);
+}
+
+static ino_t inode(int fd) {
+    struct stat info = {0};
+    CHECK(fd >= 0 && fstat(fd, &info) == 0);
+    close(fd);
+    return info.st_ino;
+}
+
+TEST(a_process_whose_main_thread_has_ended_has_its_files) {
+    static char word[] = "word";
+    char text[4096];
+    unsigned long start, end;
+    pid_t pid = ended_main_start();
+    CHECK(process_live_thread(pid) != pid);
+    CHECK_INT(process_live_thread(getpid()), ==, getpid());
+    find_code(&start, &end);
+    int fd = process_file_open(PROCESS_MAPS, pid, 0, 0);
+    CHECK(read(fd, text, sizeof text) > 0);
+    close(fd);
+    fd = process_file_open(PROCESS_MEMORY, pid, 0, 0);
+    CHECK_INT(pread(fd, text, 4, (off_t)(uintptr_t)word), ==, 4);
+    CHECK(memcmp(text, word, 4) == 0);
+    close(fd);
+    ino_t program = inode(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+    CHECK_INT(inode(process_file_open(PROCESS_EXE, pid, 0, 0)), ==, program);
+    CHECK_INT(inode(process_file_open(PROCESS_ROOT, pid, 0, 0)), ==,
+              inode(open("/", O_PATH | O_CLOEXEC)));
+    if (getuid() == 0)
+        CHECK_INT(inode(process_file_open(PROCESS_MAPPED, pid, start, end)), ==, program);
+    ended_main_finish(pid);
+    CHECK_INT(process_live_thread(pid), ==, pid);
+    CHECK_INT(process_file_open(PROCESS_MAPS, pid, 0, 0), ==, -ENOENT);
 }

@@ -27,20 +27,29 @@ static int64_t value(const struct sonde_profile *profile, size_t sample, size_t 
     return sonde_profile_sample(profile, sample).values[type];
 }
 
-TEST(waits_of_a_capture_keep_their_number) {
-    static const struct sonde_value_type types[] = {{"samples", "count"},
-                                                    {"off_cpu", "nanoseconds"}};
-    struct sonde_profile *waits = sonde_profile_create(types, 2, 0), *copy;
-    add(waits, "poll", (const int64_t[]){3, 500});
+static struct sonde_profile *snapshot_of(int64_t period_ns, int64_t at_ns) {
+    static const struct sonde_value_type types[] = {{"off_cpu", "nanoseconds"}};
+    struct sonde_profile *waits = sonde_profile_create(types, 1, 0), *copy;
+    add(waits, "poll", (const int64_t[]){500});
     CHECK(sonde_profile_add_comment(waits, "dropped: none") == SONDE_OK);
-    CHECK(sonde_profile_contentions(waits, 10, 77, &copy) == SONDE_OK);
+    CHECK(sonde_profile_contentions(waits, period_ns, at_ns, &copy) == SONDE_OK);
+    sonde_profile_destroy(waits);
+    return copy;
+}
+
+TEST(recorded_waits_are_a_snapshot_with_the_types_of_go) {
+    struct sonde_profile *copy = snapshot_of(0, 77);
     CHECK_STR(sonde_profile_type(copy, 0).type, "contentions");
     CHECK_STR(sonde_profile_type(copy, 1).type, "delay");
-    CHECK(value(copy, 0, 0) == 3 && value(copy, 0, 1) == 500);
     CHECK_STR(sonde_profile_comment(copy, 0), "dropped: none");
     CHECK(sonde_profile_info(copy)->duration_ns == 0);
     CHECK(sonde_profile_info(copy)->time_unix_ns == 77);
-    sonde_profile_destroy(waits);
+    sonde_profile_destroy(copy);
+}
+
+TEST(a_comment_says_that_recorded_waits_are_estimated) {
+    struct sonde_profile *copy = snapshot_of(20000000, 0);
+    CHECK_STR(sonde_profile_comment(copy, 0), "contentions: estimated, one per 20 ms of waiting");
     sonde_profile_destroy(copy);
 }
 
@@ -64,4 +73,60 @@ TEST(other_profiles_are_refused) {
     struct sonde_profile *cpu = sonde_profile_create(types, 2, 0), *copy;
     CHECK(sonde_profile_contentions(cpu, 10, 0, &copy) == SONDE_INVALID_ARGUMENT && !copy);
     sonde_profile_destroy(cpu);
+}
+
+/* A stack of two functions, leaf first. */
+static void add_call(struct sonde_profile *profile, const char *leaf, const char *caller) {
+    const uint32_t locations[] = {add_location(profile, leaf), add_location(profile, caller)};
+    const int64_t values[] = {1, 1000};
+    const struct sonde_sample sample = {
+        .locations = locations, .location_count = 2, .values = values};
+    CHECK(sonde_profile_add_sample(profile, &sample) == SONDE_OK);
+}
+
+TEST(waits_for_locks_are_those_in_functions_of_locks) {
+    static const struct sonde_value_type types[] = {{"contentions", "count"},
+                                                    {"delay", "nanoseconds"}};
+    static const struct {
+        const char *leaf, *caller;
+        bool is_lock;
+    } rows[] = {
+        {"futex_wait", "pthread_mutex_lock", true},
+        {"__lll_lock_wait_private", "malloc", true},
+        {"__futex_abstimed_wait_common", "___pthread_rwlock_wrlock", true},
+        {"syscall", "std::sys::sync::mutex::futex::Mutex::lock_contended", true},
+        {"runtime.futex", "runtime.lock2", true},
+        {"clock_nanosleep", "nanosleep", false},
+        {"poll", "serve", false},
+        {"read", "block_cache_read", false},
+        {"futex_wait", "pthread_cond_wait", false},
+        {"futex_wait", "sem_wait", false},
+        {"futex_wait", "pthread_join", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sonde_profile *waits = sonde_profile_create(types, 2, 0), *locks;
+        add_call(waits, rows[i].leaf, rows[i].caller);
+        CHECK_INT(sonde_profile_only_locks(waits, &locks), ==, SONDE_OK);
+        if (sonde_profile_total(locks, 0) != rows[i].is_lock)
+            check_fail(__FILE__, __LINE__, "%s;%s", rows[i].caller, rows[i].leaf);
+        sonde_profile_destroy(locks);
+        sonde_profile_destroy(waits);
+    }
+}
+
+TEST(a_lock_far_from_the_leaf_is_not_waited_for) {
+    static const struct sonde_value_type types[] = {{"contentions", "count"}};
+    struct sonde_profile *waits = sonde_profile_create(types, 1, 0), *locks;
+    uint32_t locations[10];
+    for (size_t i = 0; i < 9; i++)
+        locations[i] = add_location(waits, "work");
+    locations[9] = add_location(waits, "with_lock_slow_path");
+    const int64_t one = 1;
+    const struct sonde_sample sample = {
+        .locations = locations, .location_count = 10, .values = &one};
+    CHECK_INT(sonde_profile_add_sample(waits, &sample), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_only_locks(waits, &locks), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_total(locks, 0), ==, 0);
+    sonde_profile_destroy(locks);
+    sonde_profile_destroy(waits);
 }

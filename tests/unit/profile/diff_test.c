@@ -104,11 +104,12 @@ TEST(diff_of_different_sample_types_is_refused) {
     struct sonde_profile *cpu = fixture("server"), *now = heap(512, after, 4), *diff;
     struct sonde_diag diag = {0};
     CHECK_INT(sonde_profile_diff(cpu, now, NULL, &diff, &diag), ==, SONDE_INVALID_ARGUMENT);
-    CHECK(strstr(diag.text, "different things: \"samples\" and \"inuse_objects\"") != NULL);
+    CHECK(strstr(diag.text, "different things: samples (count), ") != NULL);
     const struct sonde_value_type wall_types[] = {{"samples", "count"}, {"wall", "nanoseconds"}};
     struct sonde_profile *wall = sonde_profile_create(wall_types, 2, 0);
+    sonde_profile_set_info(wall, &(struct sonde_profile_info){.period_type = wall_types[1]});
     CHECK_INT(sonde_profile_diff(cpu, wall, NULL, &diff, &diag), ==, SONDE_INVALID_ARGUMENT);
-    CHECK(strstr(diag.text, "different things: \"cpu\" and \"wall\"") != NULL);
+    CHECK(strstr(diag.text, "different events, \"cpu\" and \"wall\"") != NULL);
     sonde_profile_destroy(wall);
     struct sonde_profile_info info = *sonde_profile_info(now);
     struct sonde_profile *other = heap(512, before, 4);
@@ -117,6 +118,49 @@ TEST(diff_of_different_sample_types_is_refused) {
     CHECK_INT(sonde_profile_diff(other, now, NULL, &diff, &diag), ==, SONDE_INVALID_ARGUMENT);
     sonde_profile_destroy(other);
     sonde_profile_destroy(cpu);
+    sonde_profile_destroy(now);
+}
+
+/* As Sonde's sampler makes it: the types of jemalloc, and those of all allocations before them. */
+static struct sonde_profile *wider_heap(const int64_t *bytes) {
+    const struct sonde_value_type types[] = {
+        {"alloc_space", "bytes"}, {"inuse_space", "bytes"}, {"inuse_objects", "count"}};
+    struct sonde_profile *profile = sonde_profile_create(types, 3, 0);
+    const struct sonde_profile_info info = {
+        .period_type = {"space", "bytes"}, .period = 512, .default_type = 1, .is_unbiased = true};
+    struct sonde_location location = {.address = 16};
+    uint32_t id;
+    sonde_profile_set_info(profile, &info);
+    CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
+    struct sonde_sample sample = {.locations = &id, .location_count = 1, .values = bytes};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    return profile;
+}
+
+TEST(diff_compares_the_sample_types_that_both_have) {
+    struct sonde_profile *base = heap(512, before, 1), *diff;
+    struct sonde_profile *now = wider_heap((const int64_t[]){9000, 700, 7});
+    CHECK_INT(sonde_profile_diff(base, now, NULL, &diff, NULL), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_type_count(diff), ==, 2);
+    CHECK_STR(sonde_profile_type(diff, 0).type, "inuse_space");
+    CHECK_INT(sonde_profile_info(diff)->default_type, ==, 0);
+    CHECK_INT(value_at(diff, 16, 0), ==, 700 - 100);
+    CHECK_INT(value_at(diff, 16, 1), ==, 7 - 10);
+    CHECK_STR(sonde_profile_comment(diff, 0),
+              "left out: sample types of one profile only: alloc_space (bytes)");
+    sonde_profile_destroy(diff);
+    CHECK_INT(sonde_profile_diff(now, base, NULL, &diff, NULL), ==, SONDE_OK);
+    CHECK_INT(value_at(diff, 16, 1), ==, 100 - 700);
+    sonde_profile_destroy(diff);
+    CHECK_INT(sonde_profile_compare(base, now, "inuse_objects", &diff, NULL), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_total(diff, 0), ==, 7);
+    CHECK_INT(sonde_profile_total(diff, 1), ==, 10);
+    sonde_profile_destroy(diff);
+    struct sonde_diag diag = {0};
+    CHECK_INT(sonde_profile_compare(base, now, "alloc_space", &diff, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "the profiles have no common sample type \"alloc_space\"");
+    sonde_profile_destroy(base);
     sonde_profile_destroy(now);
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* --- writing ---------------------------------------------------------------------------------- */
@@ -334,6 +335,81 @@ TEST(a_dump_overrides_a_perf_map_and_both_count) {
     unlink(path);
     close_dump();
     symbol_store_destroy(store);
+}
+
+/* --- a process that ends ---------------------------------------------------------------------- */
+
+enum ending { MAP_STAYS, MAP_IS_REMOVED, MAP_COMES_LATE, DUMP_IS_REMOVED };
+
+static void append_map(const char *path, uint64_t code) {
+    FILE *map = fopen(path, "ae");
+    if (!map || fprintf(map, "%llx 40 late\n", (unsigned long long)code) < 0 || fclose(map) != 0)
+        _exit(1);
+}
+
+/* A JIT compiler that names its code when sonded has opened its files, and ends. */
+static void run_compiler(enum ending ending, uint64_t code, const int told[2], int ready) {
+    char path[64], byte;
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    if (ending == DUMP_IS_REMOVED) {
+        open_dump();
+        write_dump();
+    } else if (ending != MAP_COMES_LATE) {
+        append_map(path, code + 0x1000);
+    }
+    close(told[1]);
+    if (write(ready, "", 1) != 1 || read(told[0], &byte, 1) != 0)
+        _exit(1);
+    if (ending == DUMP_IS_REMOVED) {
+        load(code, 64, 1, "late");
+        write_dump();
+        close_dump();
+        _exit(0);
+    }
+    append_map(path, code);
+    if (ending == MAP_IS_REMOVED)
+        unlink(path);
+    _exit(0);
+}
+
+static void check_ending(enum ending ending) {
+    int told[2], ready[2], status;
+    char path[64], byte;
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    struct symbol_module *module;
+    struct symbol_mapping mapping;
+    struct symbol_answer answer;
+    struct sonde_arena arena = {0};
+    uint64_t code = make_code();
+    CHECK(pipe(told) == 0 && pipe(ready) == 0);
+    pid_t pid = fork();
+    if (pid == 0)
+        run_compiler(ending, code, told, ready[1]);
+    CHECK_INT(read(ready[0], &byte, 1), ==, 1);
+    CHECK(fixture_mapping(pid, code, &mapping));
+    CHECK_INT(symbol_module_open(store, pid, &mapping, &module, NULL), ==, SONDE_OK);
+    close(told[1]);
+    CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+    CHECK_INT(status, ==, 0);
+    struct symbol_query query = {.module = module, .vaddr = code + 8};
+    CHECK_INT(symbol_resolve(store, &query, 1, &arena, &answer), ==, SONDE_OK);
+    CHECK_INT(answer.frame_count, ==, 1);
+    CHECK_STR(answer.frames[0].name, "late");
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)pid);
+    unlink(path);
+    close(told[0]);
+    close(ready[0]);
+    close(ready[1]);
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
+TEST(names_that_a_process_wrote_before_its_end_are_read_after_it) {
+    check_ending(MAP_STAYS);
+    check_ending(MAP_IS_REMOVED);
+    check_ending(MAP_COMES_LATE);
+    check_ending(DUMP_IS_REMOVED);
 }
 
 /* Runtimes that map the same code twice use a memfd. */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files in unusual places: only in the target's root, only in memory, at odd offsets. */
+#include "service/symbol/locate/locate.h"
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/dwarf/corpus.h"
 #include "tests/unit/symbol/fixture.h"
 
 #include <dlfcn.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -125,6 +128,32 @@ TEST(s3_a_library_in_a_memfd_is_named) {
     symbol_store_destroy(store);
     dlclose(library);
     close(fd);
+}
+
+/* The number of a deleted inode is used again, so a library can have the place and the number of
+ * the one before. Only its generation is another one. */
+TEST(s3_a_file_with_the_inode_number_of_another_is_not_taken_for_it) {
+    struct fixture_process process;
+    struct symbol_mapping mapping;
+    enum symbol_reason reason;
+    write_program();
+    fixture_must("gcc", "gcc -O2 -no-pie planted.c -o generation");
+    fixture_start(&process, fixture_path("generation"), NULL);
+    CHECK(fixture_mapping(process.pid, fixture_address(&process, "planted "), &mapping));
+    int fd = symbol_locate_file(process.pid, &mapping, &reason);
+    CHECK_INT(fd, >=, 0);
+    long generation = 0;
+    if (ioctl(fd, FS_IOC_GETVERSION, &generation) != 0)
+        check_skip("this file system has no generations of inodes");
+    close(fd);
+    mapping.inode_generation = (uint32_t)generation;
+    fd = symbol_locate_file(process.pid, &mapping, &reason);
+    CHECK_INT(fd, >=, 0);
+    close(fd);
+    mapping.inode_generation ^= 1;
+    CHECK_INT(symbol_locate_file(process.pid, &mapping, &reason), ==, -1);
+    CHECK_INT(reason, ==, SYMBOL_REASON_BINARY_REPLACED);
+    fixture_stop(&process);
 }
 
 /* A program that copies its text into anonymous memory at the same addresses. */

@@ -380,59 +380,6 @@ TEST(s15_the_last_byte_of_a_call_at_a_functions_end_is_still_the_caller) {
     symbol_store_destroy(store);
 }
 
-TEST(trap_7_a_stripped_library_names_only_exports_and_reports_that) {
-    fixture_write(
-        "sparse.c",
-        "__attribute__((noinline)) static int hidden_one(int x) { __asm__(\"\"); return x; }\n"
-        "int exported(int x) { return hidden_one(x) + 1; }\n");
-    fixture_must("gcc", "gcc -O1 -fPIC -shared sparse.c -o sparse.so && nm sparse.so > nm.txt && "
-                        "strip sparse.so");
-    struct symbol_store *store = fixture_store(NULL, NULL);
-    uint64_t hidden =
-        strtoull(fixture_line("awk '$3 == \"hidden_one\" {print $1}' nm.txt"), NULL, 16);
-    uint64_t exported =
-        strtoull(fixture_line("awk '$3 == \"exported\" {print $1}' nm.txt"), NULL, 16);
-    struct fixture_answer answer = fixture_name_in(store, fixture_path("sparse.so"), exported);
-    CHECK_STR(answer.name, "exported");
-    CHECK_INT(answer.quality, ==, SYMBOL_EXPORTS_ONLY);
-    CHECK_INT(answer.reason, ==, SYMBOL_REASON_STRIPPED);
-    struct fixture_answer unnamed = fixture_name_in(store, fixture_path("sparse.so"), hidden + 2);
-    char place[64];
-    snprintf(place, sizeof place, "[sparse.so]+0x%llx", (unsigned long long)hidden);
-    CHECK_INT(unnamed.frame_count, ==, 0);
-    CHECK_STR(unnamed.place, place); /* "[lib]+0xSTART", so the function stays in one piece */
-    struct symbol_module *module = fixture_module(store, fixture_path("sparse.so"));
-    char advice[PROGRAM_ADVICE];
-    CHECK(symbol_module_advice(module, "sparse", advice));
-    CHECK(symbol_module_advice(module, "sparse", advice));
-    CHECK(strstr(advice, "sparse is stripped; link it without -s") == advice);
-    symbol_module_release(module);
-    symbol_store_destroy(store);
-}
-
-TEST(gnu_debugdata_names_what_exports_do_not) {
-    fixture_write(
-        "mini.c",
-        "__attribute__((noinline)) static int hidden_two(int x) { __asm__(\"\"); return x; }\n"
-        "int exported_two(int x) { return hidden_two(x) + 1; }\n");
-    fixture_must("xz",
-                 "gcc -O1 -fPIC -shared mini.c -o mini.so && "
-                 "objcopy --only-keep-debug mini.so mini.dbg && "
-                 "objcopy -S --remove-section .comment mini.dbg --keep-symbol=hidden_two m2 && "
-                 "nm mini.so > nm2.txt && rm -f m2.xz && xz m2 && strip mini.so && "
-                 "objcopy --add-section .gnu_debugdata=m2.xz mini.so");
-    struct symbol_store *store = fixture_store(NULL, NULL);
-    uint64_t hidden =
-        strtoull(fixture_line("awk '$3 == \"hidden_two\" {print $1}' nm2.txt"), NULL, 16);
-    uint64_t exported =
-        strtoull(fixture_line("awk '$3 == \"exported_two\" {print $1}' nm2.txt"), NULL, 16);
-    struct fixture_answer answer = fixture_name_in(store, fixture_path("mini.so"), hidden);
-    CHECK_STR(answer.name, "hidden_two");
-    CHECK_INT(answer.quality, ==, SYMBOL_NAMES);
-    CHECK_STR(fixture_name_in(store, fixture_path("mini.so"), exported).name, "exported_two");
-    symbol_store_destroy(store);
-}
-
 static void check_plt(const char *compiler, const char *flags) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     compile(compiler, flags, "plt");

@@ -6,10 +6,13 @@
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/fixture.h"
 
+#include <linux/bpf.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct symbol_table names;
@@ -222,7 +225,8 @@ TEST(s6_a_map_in_a_container_is_found_by_the_inner_pid) {
 TEST(s8_zeros_in_kallsyms_hide_the_kernel) {
     static const char hidden[] = "0000000000000000 T _text\n0000000000000000 t do_one\n";
     struct symbol_collection collection = {.quality = SYMBOL_NAMES};
-    CHECK(!symbol_kallsyms_parse(hidden, sizeof hidden - 1, &collection));
+    struct symbol_core core;
+    CHECK(!symbol_kallsyms_parse(hidden, sizeof hidden - 1, &collection, &core));
     symbol_collection_finish(&collection);
 }
 
@@ -232,7 +236,9 @@ TEST(kallsyms_name_the_kernel_and_its_modules) {
                                "ffffffff81000200 D some_data\nffffffff81000300 T after\n"
                                "ffffffffc0000000 t init_it\t[mod]\n";
     struct symbol_collection collection = {.quality = SYMBOL_NAMES};
-    CHECK(symbol_kallsyms_parse(text, sizeof text - 1, &collection));
+    struct symbol_core core;
+    CHECK(symbol_kallsyms_parse(text, sizeof text - 1, &collection, &core));
+    CHECK(core.first == 0xffffffff81000000 && core.last == 0xffffffff81000300);
     build(&collection);
     CHECK_STR(at(0xffffffff81000050), "_stext");
     CHECK_STR(at(0xffffffff81000250), "do_one");
@@ -261,6 +267,59 @@ TEST(s8_the_running_kernel_is_named_or_reported_as_hidden) {
         CHECK_STR(answer.frames[0].name, "schedule");
     }
     sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
+/* Loads a BPF program of that name; -1 = it may not. The descriptor keeps it loaded. */
+static int load_bpf(const char *name) {
+    struct bpf_insn code[] = {{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .imm = 0},
+                              {.code = BPF_JMP | BPF_EXIT}};
+    union bpf_attr load = {.prog_type = BPF_PROG_TYPE_SOCKET_FILTER,
+                           .insns = (uintptr_t)code,
+                           .insn_cnt = sizeof code / sizeof *code,
+                           .license = (uintptr_t) "GPL"};
+    snprintf(load.prog_name, sizeof load.prog_name, "%s", name);
+    return (int)syscall(SYS_bpf, BPF_PROG_LOAD, &load, sizeof load);
+}
+
+static uint64_t find_bpf(const char *name) {
+    char command[128];
+    snprintf(command, sizeof command,
+             "grep -m1 'bpf_prog_[0-9a-f]*_%s' /proc/kallsyms | cut -d' ' -f1", name);
+    return strtoull(fixture_line(command), NULL, 16);
+}
+
+/* Between two looks at kallsyms, there is a pause. */
+static void await_kernel_name(struct symbol_store *store, struct symbol_module *module,
+                              uint64_t address, const char *name) {
+    struct symbol_query query = {.module = module, .vaddr = address};
+    bool has_name = false;
+    while (!has_name) {
+        struct sonde_arena arena = {0};
+        struct symbol_answer answer;
+        CHECK_INT(symbol_resolve(store, &query, 1, &arena, &answer), ==, SONDE_OK);
+        has_name = answer.frame_count == 1 && strstr(answer.frames[0].name, name);
+        sonde_arena_finish(&arena);
+        usleep(50000);
+    }
+}
+
+TEST(a_bpf_program_that_was_loaded_later_has_its_name) {
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    struct symbol_module *module;
+    CHECK_INT(symbol_module_open_kernel(store, &module, NULL), ==, SONDE_OK);
+    int program = load_bpf("sonde_first");
+    uint64_t address = program >= 0 ? find_bpf("sonde_first") : 0;
+    if (address == 0)
+        check_skip("no BPF programs with names here");
+    await_kernel_name(store, module, address, "_sonde_first");
+    close(program);
+    program = load_bpf("sonde_second");
+    address = find_bpf("sonde_second");
+    CHECK(address != 0);
+    await_kernel_name(store, module, address, "_sonde_second");
+    close(program);
     symbol_module_release(module);
     symbol_store_destroy(store);
 }

@@ -53,6 +53,22 @@ TEST(a_copy_has_the_same_lines_as_the_kernels_file) {
     proc_maps_release(maps);
 }
 
+/* Shared anonymous memory is a deleted file of the kernel's own. */
+TEST(a_deleted_file_has_its_path_without_the_kernels_remark) {
+    struct proc_maps *maps = proc_maps_create(getpid());
+    struct proc_maps_line line = {0};
+    void *page = map_page(PROT_READ | PROT_EXEC);
+    CHECK(find(NULL, page, &line) && line.mapping.is_deleted);
+    CHECK_STR(line.mapping.path, "/dev/zero");
+    CHECK(find(maps, page, &line) && line.mapping.is_deleted);
+    CHECK_STR(line.mapping.path, "/dev/zero");
+    char text[] = "1000-2000 r-xp 0 08:01 5 /usr/bin/my (deleted) prog\n";
+    CHECK(proc_maps_parse(text, &line) && !line.mapping.is_deleted);
+    CHECK_STR(line.mapping.path, "/usr/bin/my (deleted) prog");
+    munmap(page, PAGE);
+    proc_maps_release(maps);
+}
+
 TEST(a_copy_is_read_once_and_does_not_change) {
     struct proc_maps *maps = proc_maps_create(getpid());
     struct proc_maps_line line;

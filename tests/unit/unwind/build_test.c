@@ -306,6 +306,38 @@ TEST(compressed_debug_frame_gives_the_same_rows) {
     sonde_buf_finish(&packed);
 }
 
+TEST(debug_frame_is_also_read_from_the_debug_file) {
+    struct sonde_buf whole = {0}, split = {0}, bare = {0}, broken = {0};
+    const char *program = compile(NO_TABLES, "split_debug");
+    char command[1024], bare_path[512], debug_path[512];
+    snprintf(bare_path, sizeof bare_path, "%s.bare", program);
+    snprintf(debug_path, sizeof debug_path, "%s.debug", program);
+    snprintf(command, sizeof command, "objcopy --only-keep-debug %s %s && strip -o %s %s", program,
+             debug_path, bare_path, program);
+    CHECK_INT(system(command), ==, 0);
+    int fd = open(bare_path, O_RDONLY | O_CLOEXEC), debug = open(debug_path, O_RDWR | O_CLOEXEC);
+    int full = open(program, O_RDONLY | O_CLOEXEC);
+    CHECK(unwind_table_needs_debug(fd, debug));
+    CHECK(!unwind_table_needs_debug(full, debug)); /* it has its own */
+    CHECK(!unwind_table_needs_debug(fd, fd));
+    CHECK(!unwind_table_needs_debug(fd, -1));
+    CHECK(build_path(program, &whole) && build_path(bare_path, &bare));
+    CHECK_INT(unwind_table_build_with_debug(fd, debug, &split, NULL), ==, SONDE_OK);
+    CHECK_INT(header_of(&split)->fde_count, ==, header_of(&whole)->fde_count);
+    CHECK_INT(header_of(&split)->fde_count, >=, header_of(&bare)->fde_count + 5);
+    CHECK_INT(ftruncate(debug, 4096), ==, 0); /* it loses its section headers */
+    CHECK_INT(unwind_table_build_with_debug(fd, debug, &broken, NULL), ==, SONDE_OK);
+    CHECK_INT(header_of(&broken)->fde_count, ==, header_of(&bare)->fde_count);
+    CHECK_INT(header_of(&broken)->row_count, ==, header_of(&bare)->row_count);
+    close(fd);
+    close(debug);
+    close(full);
+    sonde_buf_finish(&whole);
+    sonde_buf_finish(&split);
+    sonde_buf_finish(&bare);
+    sonde_buf_finish(&broken);
+}
+
 TEST(a_program_without_unwind_tables_has_less_coverage) {
     struct sonde_buf with = {0}, without = {0};
     CHECK(build_path(compile("g++ -O2", "with"), &with));

@@ -38,7 +38,7 @@ static struct unwind_cache *cache_in(const char *where, uint64_t limit) {
 
 static int get(struct unwind_cache *cache, const char *identity, const char *path, size_t *bytes) {
     int memfd, fd = open(path, O_RDONLY | O_CLOEXEC);
-    sonde_err err = unwind_cache_get(cache, identity, fd, NULL, &memfd, bytes);
+    sonde_err err = unwind_cache_get(cache, identity, fd, -1, NULL, &memfd, bytes);
     close(fd);
     CHECK_INT(err, ==, SONDE_OK);
     return memfd;
@@ -168,12 +168,12 @@ TEST(an_identity_that_is_not_a_name_is_refused) {
     int memfd;
     size_t bytes;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK_INT(unwind_cache_get(cache, wrong[i], 0, NULL, &memfd, &bytes), ==,
+        CHECK_INT(unwind_cache_get(cache, wrong[i], 0, -1, NULL, &memfd, &bytes), ==,
                   SONDE_INVALID_ARGUMENT);
     char longest[UNWIND_CACHE_IDENTITY + 2];
     memset(longest, 'a', sizeof longest);
     longest[sizeof longest - 1] = 0;
-    CHECK_INT(unwind_cache_get(cache, longest, 0, NULL, &memfd, &bytes), ==,
+    CHECK_INT(unwind_cache_get(cache, longest, 0, -1, NULL, &memfd, &bytes), ==,
               SONDE_INVALID_ARGUMENT);
     longest[sizeof longest - 2] = 0;
     get_and_drop(cache, longest, LD);
@@ -186,7 +186,8 @@ TEST(a_failure_is_reported_and_not_cached) {
     struct sonde_diag diag = {0};
     int memfd, fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     size_t bytes;
-    CHECK_INT(unwind_cache_get(cache, "x", fd, &diag, &memfd, &bytes), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(unwind_cache_get(cache, "x", fd, -1, &diag, &memfd, &bytes), ==,
+              SONDE_INVALID_ARGUMENT);
     CHECK(diag.text[0] != 0);
     CHECK_INT(memfd, ==, -1);
     close(fd);
@@ -206,7 +207,7 @@ TEST(a_directory_that_cannot_be_created_is_an_error) {
 static void *ask_for_libc(void *context) {
     size_t bytes;
     int memfd, fd = open(LIBC, O_RDONLY | O_CLOEXEC);
-    sonde_err err = unwind_cache_get(context, "libc", fd, NULL, &memfd, &bytes);
+    sonde_err err = unwind_cache_get(context, "libc", fd, -1, NULL, &memfd, &bytes);
     close(fd);
     close(memfd);
     return err == SONDE_OK ? context : NULL;

@@ -29,7 +29,7 @@ static void end(void) {
 
 static sonde_err get(const char *identity, const char *path, const struct unwind_view **view) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    sonde_err err = unwind_views_get(views, identity, fd, NULL, view);
+    sonde_err err = unwind_views_get(views, identity, fd, -1, NULL, view);
     close(fd);
     return err;
 }
@@ -159,7 +159,7 @@ static int get_without_room(void) {
     int fd = open(LIBC, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || setrlimit(RLIMIT_AS, &none) != 0)
         return 2;
-    sonde_err err = unwind_views_get(views, "libc", fd, &diag, &view);
+    sonde_err err = unwind_views_get(views, "libc", fd, -1, &diag, &view);
     return err == SONDE_IO && diag.os_error == ENOMEM && strstr(diag.text, "cannot map an unwind")
                ? 0
                : 3;

@@ -42,14 +42,17 @@ void code_map_release(struct code_map *map) {
     free(map);
 }
 
+/* Memory without a file has offset 0, as in /proc/PID/maps. The kernel's event has its address
+ * there, which would become part of the names of its code. */
 struct mapping *code_map_mapping(const struct host_mmap *from) {
     struct symbol_mapping symbol = {
         .start = from->start,
         .end = from->end,
-        .offset = from->offset,
+        .offset = from->inode ? from->offset : 0,
         .device_major = from->device_major,
         .device_minor = from->device_minor,
         .inode = from->inode,
+        .inode_generation = from->inode_generation,
         .path = strcmp(from->path, "//anon") == 0 ? "" : from->path,
     };
     if (from->start >= from->end || from->end > KERNEL_HALF)

@@ -36,6 +36,7 @@ struct host_target {
     bool is_out_of_memory;      /* its clock cannot start */
     uint64_t over_ns;           /* when that was found; 0 = not yet */
     bool is_over;               /* the process has ended, or runs another program */
+    bool has_execed;            /* it runs another program */
     uint64_t idle_since_ns;     /* no capture and no request; 0 = busy */
 };
 

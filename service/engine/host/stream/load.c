@@ -71,13 +71,13 @@ static void load_view(struct engine *engine, struct mapping *mapping) {
     struct sonde_diag diag = {0};
     if (!module || !mapping->has_bias)
         return;
-    const char *identity = symbol_module_file_identity(module);
-    int fd = symbol_module_fd(module);
+    struct table_source source;
     sonde_err err = SONDE_NOT_AVAILABLE;
     if (symbol_module_kind(module) == SYMBOL_MODULE_VDSO)
-        err = load_vdso(engine->host, identity, &diag, &view);
-    else if (fd >= 0 && identity[0])
-        err = unwind_views_get(engine->host->views, identity, fd, &diag, &view);
+        err = load_vdso(engine->host, symbol_module_file_identity(module), &diag, &view);
+    else if (tables_source(module, &source))
+        err = unwind_views_get(engine->host->views, source.identity, source.fd, source.debug_fd,
+                               &diag, &view);
     mapping_set_problem(mapping, err, &diag);
     mapping->views = engine->host->views;
     mapping->view = err ? NULL : view; /* frames without a table are left by frame pointer */

@@ -27,6 +27,8 @@ struct look_thread {
     bool is_new, is_listed;
     bool is_done;        /* not looked at again */
     bool is_stack_known; /* it has not run since it was walked */
+    bool is_blocked;     /* at the last look */
+    uint64_t begun;      /* waits that are not reported yet */
     int64_t seen_ns, next_ns, pause_ns;
     int64_t cpu_ns, waited_ns; /* the kernel's counts at the last look */
     uint64_t slices;
@@ -145,6 +147,9 @@ static void add_wait(struct look *look, const struct look_thread *thread, int64_
                                .since_ns = (uint64_t)since_ns,
                                .end_ns = (uint64_t)thread->seen_ns,
                                .note = note};
+    if (note == STACK_NOTE_WAITING)
+        return;
+    wait->begun = thread->begun;
     if (note >= 0)
         return;
     wait->pcs = thread->pcs;
@@ -164,6 +169,7 @@ static void report(struct look *look, struct look_thread *thread, bool is_last) 
     add_wait(look, thread, thread->off_ns, thread->off_since_ns,
              has_stack ? -1 : STACK_NOTE_ASLEEP);
     thread->off_ns = 0;
+    thread->begun = 0;
 }
 
 /* --- One thread -------------------------------------------------------------------------------*/
@@ -186,6 +192,14 @@ static void advance(struct look_thread *thread, const struct tracee_snapshot *no
     thread->waited_ns = (int64_t)now->waited_ns;
     thread->slices = now->slices;
     thread->is_new = false;
+}
+
+/* Before it ran again, the thread had waited; one that is blocked now has begun another wait. */
+static void count_waits(struct look_thread *thread, uint64_t slices, enum tracee_state state) {
+    bool is_blocked = state == TRACEE_BLOCKED;
+    uint64_t runs = slices - thread->slices;
+    thread->begun += runs + is_blocked - (thread->is_blocked && runs + is_blocked > 0);
+    thread->is_blocked = is_blocked;
 }
 
 static bool has_code(struct look *look, int64_t now_ns) {
@@ -257,6 +271,8 @@ static void begin(struct look *look, struct look_thread *thread) {
     struct tracee_snapshot snapshot;
     int64_t now_ns = (int64_t)now_monotonic_ns();
     enum tracee_state state = tracee_take_snapshot(look->task_dir, thread->tid, &snapshot);
+    thread->slices = snapshot.slices;
+    count_waits(thread, snapshot.slices, state);
     advance(thread, &snapshot, now_ns);
     look->refused += look->is_once && state == TRACEE_REFUSED; /* this look is the only one */
     thread->is_done = state == TRACEE_GONE || (look->is_once && state != TRACEE_BLOCKED);
@@ -274,6 +290,7 @@ static void look_at(struct look *look, struct look_thread *thread, int64_t now_n
         thread->is_done = true; /* the BPF program has it from here on */
         return;
     }
+    count_waits(thread, snapshot.slices, state);
     advance(thread, &snapshot, now_ns);
     if (has_run || !thread->is_stack_known) {
         thread->is_stack_known = false;

@@ -24,6 +24,7 @@
 struct look_wait {
     pid_t tid;
     uint64_t ns, since_ns, end_ns; /* ns of the time from since_ns to end_ns */
+    uint64_t begun;                /* how many waits began in it */
     int note;                      /* an enum stack_note instead of a stack; -1 = none */
     const uint64_t *pcs;           /* leaf first, as in unwind_remote_walk */
     uint32_t count;

@@ -5,6 +5,7 @@
 #include "service/engine/host/stream/waits.h"
 #include "service/host/processes/process_text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is_group(const struct host_stream *stream) {
@@ -36,10 +37,11 @@ static void on_mmap(struct host_stream *stream, const struct host_record *record
 }
 
 /* The program of a HOST_ONE target is no longer there. */
-static void end_targets(struct host_process *process) {
+static void end_targets(struct host_process *process, bool by_exec) {
     for (struct target *target = process->stream->targets; target; target = target->host->next) {
         if (target->host->members != HOST_ONE || !host_has_member(target, process))
             continue;
+        target->host->has_execed |= by_exec && !target->host->is_over;
         target->host->is_over = true;
         target_wake_now(target);
     }
@@ -51,6 +53,14 @@ static void learn_name(struct host_stream *stream, pid_t tid, const char *name) 
     thread_names_learn(&stream->names, &thread);
 }
 
+/* A process and its children are called after it: of `sonde record -- COMMAND`, the command. */
+static void rename_trees(struct host_stream *stream, const struct host_process *process) {
+    for (struct target *target = stream->targets; target; target = target->host->next) {
+        if (target->host->members == HOST_TREE && target->host->pid == process->pid)
+            snprintf(target->root_name, sizeof target->root_name, "%s", process->name);
+    }
+}
+
 static void on_comm(struct host_stream *stream, const struct host_record *record) {
     struct host_process *process = process_find(&stream->processes, record->pid);
     if (process || is_group(stream))
@@ -58,11 +68,13 @@ static void on_comm(struct host_stream *stream, const struct host_record *record
     if (!record->comm.is_exec)
         return;
     if (process)
-        end_targets(process);
+        end_targets(process, true);
     if (process || is_group(stream))
         process = process_exec(stream, record->pid);
     if (process) /* until it is read from /proc, if it does not end before */
         process_name_clean(process->name, sizeof process->name, record->comm.name);
+    if (process)
+        rename_trees(stream, process);
     if (process && is_group(stream))
         waits_on_exec(process);
 }
@@ -113,7 +125,7 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
     /* Its threads were never counted: it ends with its first one, for all that the stream knows. */
     if (process->threads == 0 && record->tid != record->pid)
         return;
-    end_targets(process);
+    end_targets(process, false);
     process_end(process);
 }
 

@@ -164,6 +164,7 @@ static void count(struct walked *walked) {
         .event = record->kind == HOST_OFF_CPU ? SONDE_OFF_CPU : SONDE_ON_CPU,
         .amount = record->sample.weight_ns,
         .span_ns = record->sample.span_ns,
+        .waits = record->sample.waits,
         .end_ns = record->time_ns,
         .at_ns = record->time_ns,
         .has_stack = true,

@@ -89,8 +89,10 @@ void waits_opened(struct waits *waits, struct off_cpu *off_cpu, const struct son
 static void count_wait(struct host_process *process, const struct look_wait *wait) {
     struct host_record record = {
         .kind = HOST_OFF_CPU, .pid = process->pid, .tid = wait->tid, .time_ns = wait->end_ns};
-    record.sample = (struct host_sample){
-        .weight_ns = wait->ns, .span_ns = wait->end_ns - wait->since_ns, .abi = HOST_ABI_64};
+    record.sample = (struct host_sample){.weight_ns = wait->ns,
+                                         .span_ns = wait->end_ns - wait->since_ns,
+                                         .waits = (double)wait->begun,
+                                         .abi = HOST_ABI_64};
     const struct walked_stack stack = {wait->pcs, wait->count, wait->end, wait->note};
     sample_add_walked(process->stream, process, &record, &stack);
 }

@@ -45,7 +45,7 @@ static const char *const sql[STATEMENT_COUNT] = {
     [MODULE_READ] = "SELECT build_id, path FROM module WHERE number = ?1",
     [TEXT_FIND] = "SELECT number FROM text WHERE hash = ?1 AND body = ?2",
     [TEXT_ADD] = "INSERT INTO text (hash, body) VALUES (?1, ?2)",
-    [TEXT_READ] = "SELECT body FROM text WHERE number = ?1",
+    [TEXT_READ] = "SELECT body, hash FROM text WHERE number = ?1",
     [FRAME_FIND] = "SELECT number, module, address, kind, version, lines, id FROM frame "
                    "WHERE id = ?1",
     [FRAME_NUMBER] = "SELECT number FROM frame WHERE id = ?1",

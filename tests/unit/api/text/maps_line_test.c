@@ -41,6 +41,19 @@ TEST(maps_line_path_may_contain_blanks) {
     CHECK(sonde_maps_line_has_path(&line, "/tmp/a b (deleted)"));
 }
 
+static size_t path_len(const char *path) {
+    return sonde_maps_path_len(path, strlen(path));
+}
+
+TEST(maps_path_len_leaves_out_that_the_file_was_deleted) {
+    CHECK_INT(path_len("/a b (deleted)"), ==, strlen("/a b"));
+    CHECK_INT(path_len("/a (deleted) (deleted)"), ==, strlen("/a (deleted)"));
+    CHECK_INT(path_len("/a (deleted)b"), ==, strlen("/a (deleted)b"));
+    CHECK_INT(path_len("/a(deleted)"), ==, strlen("/a(deleted)"));
+    CHECK_INT(path_len(" (deleted)"), ==, strlen(" (deleted)"));
+    CHECK_INT(path_len(""), ==, 0);
+}
+
 TEST(maps_line_accepts_any_blanks_between_fields) {
     CHECK(parse("  1000-2000\tr-xp   00000000  00:00   0\t[vdso]"));
     CHECK(sonde_maps_line_has_path(&line, "[vdso]"));

@@ -5,6 +5,7 @@
 #include "tests/unit/temporary.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,15 +75,32 @@ TEST(a_script_is_checked_by_its_interpreter_and_a_loop_ends) {
     unlink(loop);
 }
 
-/* What `sonde run` says depends on whether the program can at least be sampled from outside. */
-TEST(a_program_for_another_machine_cannot_be_sampled_at_all) {
+#define LINKER "/lib64/ld-linux-x86-64.so.2"
+
+static const char *write_for_another_machine(void) {
     char bytes[4096];
-    struct sonde_diag diag = {0};
     int fd = open("/bin/true", O_RDONLY);
     CHECK_INT(read(fd, bytes, sizeof bytes), ==, (ssize_t)sizeof bytes);
     close(fd);
     bytes[18] = (char)183; /* EM_AARCH64 */
-    const char *other = write_file(bytes, sizeof bytes, 0755);
+    return write_file(bytes, sizeof bytes, 0755);
+}
+
+TEST(a_program_behind_the_dynamic_linker_is_checked) {
+    const char *other = write_for_another_machine();
+    char *good[] = {LINKER, "--argv0", "sh", "--library-path", "/bin/sh", "/bin/true", "-x", NULL};
+    char *bad[] = {LINKER, "--library-path", "/bin/true", (char *)(uintptr_t)other, NULL};
+    CHECK_INT(executable_check(LINKER, NULL), ==, SONDE_OK);
+    CHECK(executable_is_wrapper(LINKER));
+    CHECK_INT(executable_check_wrapped(good, NULL), ==, SONDE_OK);
+    CHECK_INT(executable_check_wrapped(bad, NULL), ==, SONDE_INVALID_ARGUMENT);
+    unlink(other);
+}
+
+/* What `sonde run` says depends on whether the program can at least be sampled from outside. */
+TEST(a_program_for_another_machine_cannot_be_sampled_at_all) {
+    struct sonde_diag diag = {0};
+    const char *other = write_for_another_machine();
     CHECK_INT(executable_check(other, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK(strstr(diag.text, "is not an x86-64 program") != NULL);
     unlink(other);

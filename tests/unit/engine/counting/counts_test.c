@@ -58,3 +58,19 @@ TEST(request_numbers_that_are_made_to_collide_cost_no_more_than_others) {
     CHECK_INT(hash_index_distance(&counts.index), <, 3 * COUNT);
     counts_finish(&counts);
 }
+
+TEST(waits_count_with_and_without_samples) {
+    struct counts counts = {0};
+    const struct count_key short_one = {.stack = 1}, long_one = {.stack = 2};
+    CHECK_INT(counts_add_waits(&counts, &short_one, 0, 0), ==, SONDE_OK);
+    CHECK_INT(counts.used, ==, 0);
+    CHECK_INT(counts_add_waits(&counts, &short_one, 0, 1), ==, SONDE_OK);
+    CHECK_INT(counts_add_waits(&counts, &long_one, 40, 1), ==, SONDE_OK);
+    CHECK_INT(counts_add_waits(&counts, &long_one, 40, 0), ==, SONDE_OK); /* its rest */
+    CHECK_INT(counts_add_waits(&counts, &short_one, 1, 2.5), ==, SONDE_OK);
+    CHECK_INT(counts.used, ==, 2);
+    CHECK_INT(counts.total, ==, 81);
+    CHECK(counts.entries[0].count == 1 && counts.entries[0].waits == 3.5);
+    CHECK(counts.entries[1].count == 80 && counts.entries[1].waits == 1);
+    counts_finish(&counts);
+}

@@ -10,6 +10,7 @@
  *     w  let 8 threads allocate and free without end; W ends that, once each has made progress
  *     p  see that each of those threads makes progress
  *     h  wait until no hooks are installed in jemalloc (of the one that contains it)
+ *     c  chroot to the folder TMPDIR, which has no /proc
  *     q  sonde_stop; r  sonde_start (of the one that links the guest, which starts it first) */
 #ifdef HOLDER_LINKED
 #include "api/sonde.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MOST 400000
 
@@ -154,6 +156,12 @@ static void stop_guest(void) {
 #endif
 }
 
+static void enter_chroot(void) {
+    const char *folder = getenv("TMPDIR");
+    if (chroot(folder ? folder : "/tmp") || chdir("/"))
+        exit(1);
+}
+
 int main(void) {
     char line[16];
     start_guest();
@@ -179,6 +187,8 @@ int main(void) {
             wait_for_progress();
         if (line[0] == 'h')
             wait_without_hooks();
+        if (line[0] == 'c')
+            enter_chroot();
         if (line[0] == 'q')
             stop_guest();
         if (line[0] == 'r')

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 TEST(status_reports_what_a_program_with_profiling_can_do) {
     struct stage stage;
@@ -215,7 +216,7 @@ TEST(a_raw_snapshot_is_the_dump_as_jemalloc_wrote_it) {
     struct engine_heap_query query = {.raw = true, .require_active = true};
     struct got got = stage_get(&stage, query);
     CHECK_INT(got.err, ==, SONDE_NOT_ACTIVE);
-    CHECK_STR(got.diag.text, "heap profiling is not activated");
+    CHECK(strstr(sonde_diag_text(&got.diag, got.err), "not activated; `sonde heap on`"));
     CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
     stage_tell(&stage, 's');
     got = stage_get(&stage, query);
@@ -260,5 +261,26 @@ TEST(dumps_leave_no_descriptor_in_the_program) {
             before = count_descriptors(stage.pid);
     }
     CHECK_INT(count_descriptors(stage.pid), ==, before);
+    stage_finish(&stage);
+}
+
+/* jemalloc opens the path of its dump, which leads through /proc. */
+TEST(in_a_chroot_without_proc_jemalloc_is_refused_and_sondes_sampler_works) {
+    struct stage stage;
+    if (geteuid() != 0)
+        check_skip("chroot needs root");
+    stage_init(&stage, STAGE_PROF, NULL);
+    CHECK_INT(stage_ask(&stage, by_jemalloc).err, ==, SONDE_OK);
+    stage_tell(&stage, 'c');
+    struct got got = stage_get(&stage, (struct engine_heap_query){0});
+    CHECK_INT(got.err, ==, SONDE_NOT_AVAILABLE);
+    CHECK(strstr(got.diag.text, "no /proc (a chroot?)") && strstr(got.diag.text, "interposed"));
+    CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_DEACTIVATE).err, ==, SONDE_OK);
+    struct asked asked = stage_ask(&stage, by_jemalloc);
+    CHECK_INT(asked.err, ==, SONDE_NOT_AVAILABLE);
+    CHECK(strstr(asked.diag.text, "no /proc (a chroot?)") != NULL);
+    asked = stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE);
+    CHECK_INT(asked.err, ==, SONDE_OK);
+    CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_INTERPOSED);
     stage_finish(&stage);
 }

@@ -24,6 +24,26 @@ static void check_range(const struct code_map *map, uint32_t i, uint64_t start, 
     CHECK_STR(mapping->path, path);
 }
 
+TEST(a_file_with_the_inode_number_of_a_deleted_one_has_a_mapping_of_its_own) {
+    struct host_mmap from = {
+        .start = 0x1000, .end = 0x2000, .inode = 7, .inode_generation = 1, .path = "query.so"};
+    struct code_map *map = code_map_create();
+    const struct mapping *seen[4];
+    static const uint64_t generations[4] = {1, 1, 2, 0};
+    for (int i = 0; i < 4; i++) {
+        from.inode_generation = generations[i];
+        struct mapping *mapping = code_map_mapping(&from);
+        CHECK(mapping && code_map_add(&map, mapping));
+        mapping_release(mapping);
+        CHECK_INT(map->generation->count, ==, 1);
+        seen[i] = map->generation->mappings[0];
+    }
+    CHECK(seen[0] == seen[1]);
+    CHECK_INT(seen[2]->inode_generation, ==, 2);
+    CHECK(seen[3] == seen[2]); /* not known, as in /proc/PID/maps */
+    code_map_release(map);
+}
+
 TEST(mappings_are_sorted_and_a_new_one_replaces_what_it_overlaps) {
     struct code_map *map = code_map_create();
     add(&map, 0x5000, 0x6000, "c");
@@ -74,6 +94,15 @@ TEST(a_shared_map_is_copied_before_it_changes) {
     CHECK(child->generation->mappings[0] == parent->generation->mappings[0]);
     code_map_release(parent);
     code_map_release(child);
+}
+
+TEST(memory_without_a_file_has_no_offset) {
+    struct host_mmap from = {
+        .start = 0x7f0000001000, .end = 0x7f0000003000, .offset = 0x7f0000001000, .path = "//anon"};
+    struct mapping *mapping = code_map_mapping(&from);
+    CHECK_INT(mapping->offset, ==, 0);
+    CHECK_STR(mapping->path, "");
+    mapping_release(mapping);
 }
 
 TEST(addresses_of_the_kernel_are_no_code_of_a_process) {

@@ -46,6 +46,7 @@ struct scene {
         _Atomic pid_t tid[ROLES];
         _Atomic bool ends[ROLES];
         _Atomic int wake[2];
+        _Atomic uint64_t naps;
     } * shared;
 };
 
@@ -73,6 +74,7 @@ __attribute__((aligned(FUNCTION))) static void *run_role(void *argument) {
             sleep_for_ever();
         else if (role == NAPPER)
             nap();
+        shared->naps += role == NAPPER;
     }
     shared->tid[role] = 0;
     return NULL;
@@ -128,7 +130,7 @@ static void finish(struct scene *scene) {
  */
 
 struct sums {
-    uint64_t ns, here_ns, noted_ns[STACK_NOTE_COUNT];
+    uint64_t ns, here_ns, begun, noted_ns[STACK_NOTE_COUNT];
 };
 
 static bool is_in(const struct look_wait *wait, const void *function) {
@@ -145,6 +147,7 @@ static void add(struct sums *sums, const struct look *look, pid_t tid, const voi
         if (wait->tid != tid)
             continue;
         sums->ns += wait->ns;
+        sums->begun += wait->begun;
         if (wait->note >= 0)
             sums->noted_ns[wait->note] += wait->ns;
         else if (is_in(wait, function))
@@ -189,6 +192,19 @@ TEST(blocked_time_is_measured_where_it_is_spent) {
     CHECK_NEAR(sums[NAPPER].here_ns + noted_ns, ns, 0.2 * (double)ns + (double)(20 * MS));
     CHECK_INT(sums[BURNER].here_ns, ==, 0); /* it never blocks */
     CHECK_INT(scene.look->refused, ==, 0);
+    finish(&scene);
+}
+
+TEST(waits_are_counted_as_they_begin) {
+    struct scene scene;
+    struct sums sums[ROLES] = {0};
+    start(&scene, false);
+    round_of(&scene, sums, false);
+    uint64_t before = scene.shared->naps;
+    look_for(&scene, sums, 300 * MS);
+    uint64_t naps = scene.shared->naps - before;
+    CHECK_INT(sums[SLEEPER].begun, ==, 1); /* the one that it was in */
+    CHECK_INT(sums[NAPPER].begun + 2, >=, naps);
     finish(&scene);
 }
 

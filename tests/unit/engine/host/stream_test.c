@@ -199,7 +199,7 @@ static bool is_gone(struct bench *bench) {
     return collect_has_ended(&bench->collected);
 }
 
-static void check_end(void (*push)(struct bench *bench)) {
+static void check_end(void (*push)(struct bench *bench), bool is_exec) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, one(&bench));
@@ -210,6 +210,9 @@ static void check_end(void (*push)(struct bench *bench)) {
     bench_wait(&bench, is_gone);
     CHECK_INT(bench.collected.profile_count, ==, 1);
     CHECK(bench.collected.metadata[0].target_gone);
+    CHECK_INT(bench.collected.metadata[0].target_execed, ==, is_exec);
+    const char *target = collect_comment(bench.collected.profiles[0], "target: ");
+    CHECK(strstr(target, is_exec ? ", called exec during" : ", ended during the capture"));
     CHECK_COUNT(collect_sum(bench.collected.profiles[0], "root_of_stack"), 30);
     bench_finish(&bench);
 }
@@ -219,7 +222,7 @@ static void push_last_exit(struct bench *bench) {
 }
 
 TEST(the_exit_of_the_process_ends_its_captures_with_what_they_have) {
-    check_end(push_last_exit);
+    check_end(push_last_exit, false);
 }
 
 static void push_exec(struct bench *bench) {
@@ -227,7 +230,7 @@ static void push_exec(struct bench *bench) {
 }
 
 TEST(an_exec_of_the_process_ends_its_captures_with_what_they_have) {
-    check_end(push_exec);
+    check_end(push_exec, true);
 }
 
 static bool has_read_maps(struct bench *bench) {

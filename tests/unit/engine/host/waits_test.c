@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -48,6 +49,7 @@ static _Atomic int *ready;
 void *sleeps_always(void *unused);
 void naps_often(void);
 void naps_long(void);
+void naps_on_order(void);
 
 __attribute__((noinline)) void *sleeps_always(void *unused) {
     ++*ready;
@@ -63,6 +65,21 @@ __attribute__((noinline)) void naps_often(void) {
 __attribute__((noinline)) void naps_long(void) {
     sleep_ns(30 * MS);
     __asm__ volatile("");
+}
+
+__attribute__((noinline)) void naps_on_order(void) {
+    sleep_ns(15 * MS);
+    __asm__ volatile("");
+}
+
+static void *obeys(void *unused) {
+    ++*ready;
+    while (*ready > 0) {
+        for (; ready[2] > 0; --ready[2])
+            naps_on_order();
+        sleep_ns(MS);
+    }
+    return NULL;
 }
 
 static void *naps(void *unused) {
@@ -87,7 +104,7 @@ __attribute__((noinline)) _Noreturn void run_process(void) {
     pthread_t thread;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (pthread_create(&thread, NULL, sleeps_always, NULL) ||
-        pthread_create(&thread, NULL, naps, NULL))
+        pthread_create(&thread, NULL, naps, NULL) || pthread_create(&thread, NULL, obeys, NULL))
         _exit(1);
     while (!ready[1])
         sleep_ns(5 * MS);
@@ -98,12 +115,12 @@ __attribute__((noinline)) _Noreturn void run_process(void) {
 }
 
 static pid_t start_process(void) {
-    ready[0] = ready[1] = 0; /* [1]: fork a child */
+    ready[0] = ready[1] = ready[2] = 0; /* [1]: fork a child, [2]: naps on order */
     pid_t pid = fork();
     CHECK_INT(pid, >=, 0);
     if (pid == 0)
         run_process();
-    while (*ready < 2)
+    while (*ready < 3)
         sleep_ns(MS);
     sleep_ns(20 * MS);
     return pid;
@@ -221,7 +238,7 @@ TEST(an_off_cpu_capture_of_a_process_that_ends_has_what_was_seen) {
     scene_end(&scene);
 }
 
-/* Three, and those of a sanitizer. */
+/* Four, and those of a sanitizer. */
 static double threads_of(pid_t pid) {
     char path[64];
     struct stat info;
@@ -238,7 +255,7 @@ TEST(wall_time_is_that_of_all_threads) {
     print(profile);
     CHECK_STR(sonde_profile_type(profile, 1).type, "wall");
     double threads = threads_of(scene.pid);
-    CHECK_INT(threads, >=, 3);
+    CHECK_INT(threads, >=, 4);
     CHECK_NEAR((double)sonde_profile_total(profile, 1), threads * ns, 0.3 * ns);
     scene_end(&scene);
 }
@@ -257,6 +274,55 @@ TEST(threads_that_stay_blocked_are_in_every_window) {
         print(scene.collected.profiles[i]);
         CHECK(ns_of(scene.collected.profiles[i], "sleeps_always") > 100.0 * MS);
     }
+    scene_end(&scene);
+}
+
+/* Of a function, without those for a CPU. */
+static int64_t contentions_in(const struct sonde_profile *profile, const char *function) {
+    int64_t total = 0;
+    for (size_t i = 0; i < sonde_profile_sample_count(profile); i++) {
+        struct sonde_sample sample = sonde_profile_sample(profile, i);
+        bool is_in = false, is_blocked = true;
+        for (uint32_t k = 0; k < sample.location_count; k++) {
+            const struct sonde_location *at = sonde_profile_location(profile, sample.locations[k]);
+            const char *name =
+                at->line_count
+                    ? sonde_profile_text(profile,
+                                         sonde_profile_function(profile, at->lines->function)->name)
+                    : "";
+            is_in |= strcmp(name, function) == 0;
+            is_blocked &= strcmp(name, "[waiting for a CPU]") != 0;
+        }
+        total += is_in && is_blocked ? sample.values[0] : 0;
+    }
+    return total;
+}
+
+TEST(waits_are_counted_once_each) {
+    struct scene scene;
+    if (!has_bpf)
+        check_skip("looks estimate how many waits there were");
+    scene_start(&scene);
+    const struct engine_cpu_spec spec = {.frequency_hz = 200,
+                                         .event = SONDE_OFF_CPU,
+                                         .duration_ms = 60000,
+                                         .progress_ms = 100,
+                                         .counts_waits = true};
+    struct engine_capture *running = begin(&scene, spec);
+    collect_wait_progress(&scene.collected, 2);
+    ready[2] = 6;
+    while (ready[2] > 0)
+        sleep_ns(MS);
+    collect_wait_progress(&scene.collected, 12); /* the others were reported in part meanwhile */
+    engine_capture_finish(running);
+    engine_capture_release(running);
+    collect_wait_end(&scene.collected);
+    const struct sonde_profile *profile = scene.collected.profiles[0];
+    CHECK_STR(sonde_profile_type(profile, 0).type, "contentions");
+    CHECK_STR(sonde_profile_type(profile, 1).type, "delay");
+    CHECK_INT(contentions_in(profile, "naps_on_order"), ==, 6);
+    CHECK_INT(contentions_in(profile, "sleeps_always"), ==, 1);
+    CHECK(sonde_profile_total(profile, 1) > 1000 * (int64_t)MS);
     scene_end(&scene);
 }
 

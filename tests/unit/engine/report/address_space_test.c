@@ -31,6 +31,23 @@ TEST(a_pc_is_found_in_its_mapping_and_at_no_edge_outside) {
     space_finish(&space);
 }
 
+TEST(a_mapping_has_the_same_path_after_its_file_was_replaced) {
+    struct symbol_mapping from = mapping_at(0x1000, 0x2000, "/opt/my prog (deleted)");
+    struct mapping *mapping = mapping_create(&from);
+    CHECK_STR(mapping->path, "/opt/my prog");
+    CHECK_STR(mapping_shown_path(mapping), "/opt/my prog");
+    from = mapping_as_symbol(mapping);
+    CHECK(from.is_deleted);
+    struct mapping *copy = mapping_create(&from);
+    CHECK(copy->is_deleted && mapping_is_same(mapping, copy));
+    mapping_release(copy);
+    mapping_release(mapping);
+    from = mapping_at(0x1000, 0x2000, "/opt/my prog");
+    mapping = mapping_create(&from);
+    CHECK(!mapping->is_deleted);
+    mapping_release(mapping);
+}
+
 TEST(parts_make_a_generation_and_another_number_drops_half_of_one) {
     struct space space = {0};
     const struct symbol_mapping a = mapping_at(0x1000, 0x2000, "a"),

@@ -3,8 +3,12 @@
 
 #include "tests/unit/check.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct maps read_maps(void) {
     struct maps maps = {0};
@@ -72,4 +76,32 @@ TEST(modules_beyond_the_limit_mark_the_maps_as_truncated) {
     CHECK_INT(maps.module_count, ==, MAPS_MODULES);
     CHECK(maps.truncated);
     maps_finish(&maps);
+}
+
+static bool main_has_ended(void) {
+    char byte;
+    FILE *file = fopen("/proc/self/maps", "re");
+    bool is_empty = !file || fread(&byte, 1, 1, file) == 0;
+    if (file)
+        fclose(file);
+    return is_empty;
+}
+
+static void *read_after_main(void *unused) {
+    struct maps maps = {0};
+    while (!main_has_ended())
+        usleep(1000);
+    bool is_read = maps_init(&maps) == 0 && maps_read(&maps) == 0;
+    _exit(is_read && module_of(&maps, (uint64_t)read_maps) ? 0 : 1);
+    return unused;
+}
+
+TEST(maps_are_read_after_the_main_thread_has_ended) {
+    int status;
+    pthread_t thread;
+    pid_t pid = fork();
+    if (pid == 0 && pthread_create(&thread, NULL, read_after_main, NULL) == 0)
+        syscall(SYS_exit, 0);
+    CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+    CHECK_INT(status, ==, 0);
 }

@@ -4,6 +4,7 @@
 #include "service/host/processes/process_list.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/process/ended_main.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -57,6 +58,18 @@ TEST(a_process_is_described) {
     CHECK(!process_read(pid, &entry));
     CHECK(!process_read(0, &entry));
     CHECK(!process_read(-1, &entry));
+}
+
+TEST(a_process_whose_main_thread_has_ended_is_described) {
+    struct process_entry entry;
+    pid_t pid = ended_main_start();
+    CHECK(process_read(pid, &entry));
+    CHECK_INT(entry.pid, ==, pid);
+    CHECK_STR(entry.executable, "process_list_test");
+    CHECK_STR(entry.name, "process_list_test");
+    CHECK_INT(entry.threads, ==, 2);
+    ended_main_finish(pid);
+    CHECK(!process_read(pid, &entry));
 }
 
 TEST(the_user_is_the_effective_one_also_of_a_process_that_may_not_be_dumped) {

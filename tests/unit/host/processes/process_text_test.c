@@ -60,7 +60,8 @@ TEST(the_first_word_of_auxv_tells_32_from_64_bits) {
 
 static const char *name_of(const char *command, const char *executable, const char *comm) {
     static char name[64];
-    process_name(name, sizeof name, command, executable, comm);
+    process_name(name, sizeof name, &(struct process_command){command, strlen(command)}, executable,
+                 comm);
     return name;
 }
 
@@ -70,6 +71,14 @@ TEST(a_name_is_what_the_program_was_started_as) {
     CHECK_STR(name_of("", "redis-server", "redis"), "redis-server");
     CHECK_STR(name_of("", "", "kthreadd"), "kthreadd");
     CHECK_STR(name_of("/", "x", "y"), "_"); /* no base name */
+}
+
+TEST(a_program_that_the_dynamic_linker_starts_has_its_own_name) {
+    static const char words[] = "/lib64/ld-linux-x86-64.so.2\0--library-path\0lib\0./shop";
+    char name[64];
+    process_name(name, sizeof name, &(struct process_command){words, sizeof words - 1},
+                 "ld-linux-x86-64.so.2", "ld-linux-x86-6");
+    CHECK_STR(name, "shop");
 }
 
 TEST(titles_that_a_server_gives_itself_are_cut_off) {

@@ -194,7 +194,7 @@ static void mapping(uint64_t start, uint64_t bytes, const char *path) {
     u32(8);
     u32(1);
     u64(99); /* inode */
-    u64(1);
+    u64(77); /* its generation */
     u32(5);
     u32(2);
     text(path, (strlen(path) + 8) & ~7u);
@@ -212,6 +212,7 @@ TEST(a_mapping_has_its_file) {
     CHECK_INT(record.mmap.end, ==, 0x405000);
     CHECK_INT(record.mmap.offset, ==, 0x2000);
     CHECK_INT(record.mmap.inode, ==, 99);
+    CHECK_INT(record.mmap.inode_generation, ==, 77);
     CHECK_INT(record.mmap.device_major, ==, 8);
     CHECK_INT(record.mmap.device_minor, ==, 1);
     CHECK_STR(record.mmap.path, "/usr/bin/redis-server");

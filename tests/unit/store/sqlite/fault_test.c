@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -237,5 +238,57 @@ TEST(a_stopped_query_ends) {
               SONDE_CANCELLED);
     query.stop = NULL;
     CHECK_INT(scene_merge(&scene, &query).windows, ==, 10);
+    scene_close(&scene);
+}
+
+/* Changes one letter wherever the file has the text. */
+static void misspell(const char *text) {
+    size_t len = strlen(text), size;
+    FILE *file = fopen(scene.path, "r+");
+    CHECK(file);
+    CHECK_INT(fseek(file, 0, SEEK_END), ==, 0);
+    size = (size_t)ftell(file);
+    char *bytes = malloc(size);
+    CHECK(bytes);
+    rewind(file);
+    CHECK_INT(fread(bytes, 1, size, file), ==, size);
+    size_t found = 0;
+    for (size_t at = 0; at + len <= size; at++) {
+        if (memcmp(bytes + at, text, len) != 0)
+            continue;
+        bytes[at] ^= 1;
+        found++;
+    }
+    rewind(file);
+    CHECK_INT(fwrite(bytes, 1, size, file), ==, size);
+    CHECK_INT(fclose(file), ==, 0);
+    CHECK_INT(found, >, 0);
+    free(bytes);
+}
+
+TEST(a_name_that_was_damaged_is_reported_and_not_shown) {
+    static const struct store_line line = {"serve_the_client", "server.c", 7};
+    static const struct store_frame frame = {.id = 70,
+                                             .build_id = "ab",
+                                             .module = "/bin/redis",
+                                             .address = 16,
+                                             .version = 2,
+                                             .lines = &line,
+                                             .line_count = 1};
+    static const uint64_t id = 70;
+    const struct store_batch batch = {.frames = &frame, .frame_count = 1};
+    struct store_put_result result;
+    struct sonde_diag diag = {0};
+    struct store_frame *found;
+    size_t count;
+    scene_open(&scene);
+    CHECK_INT(store_put(scene.store, &batch, &result, NULL), ==, SONDE_OK);
+    store_close(scene.store);
+    misspell("serve_the_client");
+    CHECK_INT(sqlite_store_open(scene.directory, NULL, &scene.store, NULL), ==, SONDE_OK);
+    CHECK_INT(
+        scene.store->ops->frames(scene.store, &id, 1, NULL, &scene.arena, &found, &count, &diag),
+        ==, SONDE_IO);
+    CHECK(strstr(diag.text, "history.db is damaged; move it") != NULL);
     scene_close(&scene);
 }
