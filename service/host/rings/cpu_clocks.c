@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 
-bool cpu_clocks_create(struct cpu_clocks *clocks, size_t cpus,
+bool cpu_clocks_create(struct cpu_clocks *clocks, size_t cpus, uint64_t period_ns,
                        uint64_t (*draw)(void *context, uint64_t low, uint64_t high),
                        void *context) {
     size_t each = CPU_CLOCKS_ALL / (cpus ? cpus : 1);
-    each = each < 1 ? 1 : each > CPU_CLOCKS_MAX ? CPU_CLOCKS_MAX : each;
+    each = each < 1 || period_ns >= CPU_CLOCKS_SLOW ? 1
+           : each > CPU_CLOCKS_MAX                  ? CPU_CLOCKS_MAX
+                                                    : each;
     *clocks =
         (struct cpu_clocks){.cpus = cpus, .each = (uint32_t)each, .draw = draw, .context = context};
     clocks->timers = calloc(cpus * each + 1, sizeof *clocks->timers);

@@ -22,6 +22,7 @@
 #define CPU_CLOCKS_EVERY  16u         /* ticks between two periods at least */
 #define CPU_CLOCKS_BITS   15u         /* of a period: the clock's number */
 #define CPU_CLOCKS_SPREAD 4u          /* periods are random within a quarter */
+#define CPU_CLOCKS_SLOW   200000000u  /* from this period on one clock is enough */
 
 /* One clock; fd -1 = the CPU is offline. */
 struct cpu_timer {
@@ -41,7 +42,7 @@ struct cpu_clocks {
 };
 
 /* False when out of memory. */
-bool cpu_clocks_create(struct cpu_clocks *clocks, size_t cpus,
+bool cpu_clocks_create(struct cpu_clocks *clocks, size_t cpus, uint64_t period_ns,
                        uint64_t (*draw)(void *context, uint64_t low, uint64_t high), void *context);
 void cpu_clocks_finish(struct cpu_clocks *clocks); /* leaves the descriptors open */
 /* The period to create a clock with. */

@@ -181,7 +181,8 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
     rings->space = malloc(PARSE_MAX_BYTES);
     rings->processes = calloc(options->pid_count + 1, sizeof *rings->processes);
     if (!rings->rings || !rings->owners || !rings->merge.heads || !rings->space ||
-        !rings->processes || !cpu_clocks_create(&rings->clocks, count, draw, &rings->events))
+        !rings->processes ||
+        !cpu_clocks_create(&rings->clocks, count, options->period_ns, draw, &rings->events))
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++)
         rings->owners[i] = -1;

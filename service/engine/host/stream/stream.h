@@ -21,9 +21,9 @@
 #define HOST_FIRST_RATE  (8u << 20)     /* bytes a second of one CPU's first copies, at most */
 #define HOST_LATE_NS     5000000ull     /* records of the last moment may still be on their way */
 #define HOST_STOP_NS     10000000000ull /* how long the last samples wait for their tables */
-#define HOST_DITHER_NS   5000000ull /* between two looks at which clocks get another period */
-#define HOST_MAX_PARKED  (16u << 20) /* bytes of parked samples */
-#define HOST_MAX_DEPTH   512u        /* frames of the process in one stack */
+#define HOST_DITHER_NS   5000000ull     /* between two looks at which clocks get another period */
+#define HOST_MAX_PARKED  (16u << 20)    /* bytes of parked samples */
+#define HOST_MAX_DEPTH   512u           /* frames of the process in one stack */
 #define COPY_FEW_WALKS   40u
 #define COPY_MIN_WALKS   200u /* before the size of the copies changes */
 #define COPY_SHRINK_NS   5000000000ull

@@ -153,7 +153,8 @@ TEST(samples_of_all_cpus_weigh_as_much_as_the_process_used) {
     struct rings_counts counts;
     rings_counts(rings, &counts);
     CHECK_INT(counts.invalid, ==, 0);
-    CHECK_INT(counts.rings, ==, counts.events);
+    CHECK_INT(counts.events, >=, counts.rings);
+    CHECK_INT(counts.events % counts.rings, ==, 0); /* each CPU has as many clocks */
     CHECK_INT(counts.records, >=, seen.records);
     rings_close(rings);
 }
@@ -207,9 +208,11 @@ TEST(a_new_period_changes_the_weights_and_keeps_their_sum) {
         rings_set_period(rings, PERIOD_NS);
         uint64_t used = run(rings, child.pid, begin_ns, 150 * MS, &fast);
         child_end(child);
-        CHECK_INT(slow.min_weight_ns, >=, 7 * PERIOD_NS);
-        CHECK_INT(fast.min_weight_ns, >=, 7 * PERIOD_NS / 8);
         CHECK_INT(fast.min_weight_ns, <=, 9 * PERIOD_NS / 8);
+        if (!is_all) { /* the first ticks of a CPU's clocks weigh less */
+            CHECK_INT(slow.min_weight_ns, >=, 7 * PERIOD_NS);
+            CHECK_INT(fast.min_weight_ns, >=, 7 * PERIOD_NS / 8);
+        }
         CHECK_NEAR((double)(slow.weight_ns + fast.weight_ns), (double)used,
                    0.06 * (double)used + 40 * PERIOD_NS +
                        (is_all ? chance(used, 8 * PERIOD_NS) : 0));
