@@ -4,6 +4,9 @@
 #include "api/profile/heap/memory.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
+
+#define HEAP_DELTA_STEP_NS 1000000000ll
 
 /* Viewers show bytes first, and a profile has the time of what it shows. */
 static sonde_err copy(const struct sonde_profile *snapshot, struct sonde_profile_part *part,
@@ -52,6 +55,12 @@ static bool make_room(struct heap_delta *delta, size_t stacks) {
     return true;
 }
 
+/* Dates, so that the time begins where the last one ended, unless the date was set in between. */
+static int64_t length_of(const struct heap_delta *delta, int64_t unix_ns, int64_t now_ns) {
+    int64_t by_date = unix_ns - delta->unix_ns, by_clock = now_ns - delta->at_ns;
+    return llabs(by_date - by_clock) < HEAP_DELTA_STEP_NS ? by_date : by_clock;
+}
+
 sonde_err heap_delta_allocated(struct heap_delta *delta, const struct sonde_profile *snapshot,
                                uint64_t epoch, int64_t unix_ns, int64_t now_ns,
                                int64_t *since_unix_ns, struct sonde_profile **allocated) {
@@ -60,14 +69,16 @@ sonde_err heap_delta_allocated(struct heap_delta *delta, const struct sonde_prof
     sonde_err err = SONDE_OK;
     bool has_last = delta->sums.keys && delta->epoch == epoch;
     *allocated = NULL;
-    *since_unix_ns = unix_ns - (now_ns - delta->at_ns);
+    int64_t length_ns = length_of(delta, unix_ns, now_ns);
+    *since_unix_ns = unix_ns - length_ns;
     if (!sonde_memory_types(snapshot, &types) ||
         !part_of(types.alloc_objects, types.alloc_space, &part))
         return SONDE_OK;
     part.before = &delta->sums;
     if (has_last && part.type_count == delta->sums.type_count)
-        err = copy(snapshot, &part, *since_unix_ns, now_ns - delta->at_ns, allocated);
+        err = copy(snapshot, &part, *since_unix_ns, length_ns, allocated);
     delta->epoch = epoch;
+    delta->unix_ns = unix_ns;
     delta->at_ns = now_ns;
     heap_delta_finish(delta);
     if (!err && make_room(delta, sonde_profile_sample_count(snapshot)))

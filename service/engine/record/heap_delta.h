@@ -17,7 +17,7 @@ struct heap_delta {
     uint32_t reserved;              /* taken from it */
     struct sonde_profile_sums sums; /* of the last snapshot */
     uint64_t epoch;
-    int64_t at_ns; /* CLOCK_MONOTONIC */
+    int64_t unix_ns, at_ns; /* of the last snapshot; CLOCK_MONOTONIC */
 };
 
 /* Live objects and bytes of a snapshot; NULL if the profile has none. The caller destroys *live. */
