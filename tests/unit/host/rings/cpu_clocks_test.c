@@ -6,6 +6,7 @@
 #include "tests/unit/check.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
