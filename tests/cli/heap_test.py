@@ -144,7 +144,7 @@ def test_diff_compares_files_without_the_service():
     check.equal(done.returncode, 1)
     check.contains(done.stderr.decode(), "No space left")
     os.rename(os.path.join(FOLDER, "a.hprof"), os.path.join(FOLDER, "a.raw"))
-    check.contains(sonde("diff", "a.raw", "b.raw", "--type", "cpu", status=2)[1], "no sample type")
+    check.contains(sonde("diff", "a.raw", "b.raw", "--type", "cpu", status=2)[1], "no common sample type")
 
 
 def test_allocs_records_the_allocations_of_a_period():
