@@ -4,8 +4,8 @@
  * debug file, else the table of Go's runtime, else .gnu_debugdata together with .dynsym, else
  * .dynsym alone. PLT entries, which have no symbols, also get names, and functions that only
  * .eh_frame_hdr knows get unnamed symbols. The result is an unsorted list, clipped to executable
- * sections, from which symbol_table_build.c builds a table. Thread
- * safety: one thread per collection. */
+ * sections, from which symbol_table_build.c builds a table. Thread safety: one thread per
+ * collection. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 #define SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 

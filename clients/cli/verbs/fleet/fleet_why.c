@@ -97,11 +97,12 @@ static void print_windows(const Sonde__V1__FleetHost *host, const Sonde__V1__Fle
     if (fleet->is_paused)
         puts("All recording is paused: `sonde fleet resume` continues it.");
     else if (host->state == SONDE__V1__FLEET_HOST_STATE__FLEET_HOST_CONNECTED && host->targets == 0)
-        puts(host->refusal[0]
-                 ? "No process there is recorded: servers there need the guest (`sonde "
-                   "run`, or LD_PRELOAD) and a budget that is not 0."
-                 : "No process there is recorded: their budgets are 0, or it records "
-                   "only processes that have the guest, and none has.");
+        puts(
+            host->refusal[0]
+                ? "No process there is recorded: servers there need the guest (`sonde "
+                  "run`, or LD_PRELOAD) and a budget that is not 0."
+                : "No process there is recorded: the budgets of all are 0, or the controller wants "
+                  "only processes that have the guest, and none has it.");
     else if (host->targets > 0 && is_stale)
         puts("Its processes have used no CPU time lately, or they were not drawn (see the budgets "
              "in `sonde fleet status`).");
