@@ -9,6 +9,7 @@
  * (service/process/memory_share.h), and the files of one process are read at a time: reading them
  * takes several times as much. Names that do not fit are dropped and counted, and read again later.
  */
+#include "api/base/clock.h"
 #include "service/process/process_identity.h"
 #include "service/symbol/jit/jit_names.h"
 #include "service/symbol/jit/jitdump.h"
@@ -25,13 +26,14 @@
 /* Bytes that are read of a perf map, if its user is neither root nor sonded's own: those at its
  * end. */
 #define OTHERS_MAP_BYTES ((size_t)16 << 20)
+#define CHECK_MS         10   /* between two checks whether the process is alive */
 #define LOOK_MS          1000 /* between two checks of the files */
 #define SEARCH_MS        5000 /* between two searches of a process's maps for a jitdump */
 
 /* The JIT files of a process. */
 struct symbol_jit_sources {
     struct stat map_stat;
-    struct timespec looked, searched;
+    int64_t checked_ms, opened_ms, looked_ms, searched_ms; /* CLOCK_MONOTONIC; 0 = never */
     struct symbol_jitdump dump;
     struct memory_share share; /* of the dump */
     int dump_fd, map_fd;       /* -1 = not found yet */
@@ -217,12 +219,13 @@ static void keep_map(struct symbol_jit_sources *sources, int fd) {
 
 /* Opens the files of a process that is alive. They stay open, because most JIT compilers write
  * until the process ends, and then nothing leads to a dump any more. */
-static void open_files(struct symbol_module *module, const struct timespec *now) {
+static void open_files(struct symbol_module *module, int64_t now_ms) {
     struct symbol_jit_sources *sources = module->sources;
+    sources->opened_ms = now_ms;
     keep_map(sources, symbol_perf_map_open(module->pid, &sources->owner));
-    if (sources->dump_fd >= 0 || symbol_jit_is_early(&sources->searched, now, SEARCH_MS))
+    if (sources->dump_fd >= 0 || now_ms - sources->searched_ms < SEARCH_MS)
         return;
-    sources->searched = *now;
+    sources->searched_ms = now_ms;
     sources->dump_fd = symbol_jitdump_open(module->pid);
 }
 
@@ -248,16 +251,18 @@ static bool read_dump(struct symbol_module *module) {
 /* Reads the JIT files again if they have changed. Call it under the module's lock. */
 static void refresh(struct symbol_module *module) {
     struct symbol_jit_sources *sources = module->sources;
-    struct timespec now;
+    int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
     struct stat info;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    bool alive = is_alive(module);
-    if (sources->is_last || (alive && symbol_jit_is_early(&sources->looked, &now, LOOK_MS)))
+    if (sources->is_last || now_ms - sources->checked_ms < CHECK_MS)
         return;
-    sources->looked = now;
+    sources->checked_ms = now_ms;
+    bool alive = is_alive(module);
+    if (alive && now_ms - sources->looked_ms < LOOK_MS)
+        return;
+    sources->looked_ms = now_ms;
     sources->is_last = !alive;
     if (alive)
-        open_files(module, &now);
+        open_files(module, now_ms);
     else if (sources->map_fd < 0)
         sources->map_fd = symbol_perf_map_open_left(module->pid, sources->owner);
     int fd = sources->map_fd;
@@ -301,11 +306,10 @@ static bool has_sources(struct symbol_module *module) {
 }
 
 void symbol_jit_watch(struct symbol_module *module) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ms = clock_ms(CLOCK_MONOTONIC);
     lock_take(&module->lock);
-    if (has_sources(module) && is_alive(module))
-        open_files(module, &now);
+    if (has_sources(module) && now_ms - module->sources->opened_ms >= LOOK_MS && is_alive(module))
+        open_files(module, now_ms);
     lock_drop(&module->lock);
 }
 

@@ -96,8 +96,3 @@ struct symbol_jit *symbol_jit_build(struct symbol_collection *collection) {
     }
     return jit;
 }
-
-bool symbol_jit_is_early(const struct timespec *last, const struct timespec *now, long ms) {
-    return last->tv_sec != 0 &&
-           (now->tv_sec - last->tv_sec) * 1000 + (now->tv_nsec - last->tv_nsec) / 1000000 < ms;
-}

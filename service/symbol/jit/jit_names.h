@@ -10,8 +10,6 @@
 /* Builds a table for each window of addresses that fits in 32 bits. The caller releases the result.
  * NULL when out of memory. */
 struct symbol_jit *symbol_jit_build(struct symbol_collection *collection);
-/* Whether `last` is set and less than `ms` before `now`. */
-bool symbol_jit_is_early(const struct timespec *last, const struct timespec *now, long ms);
 
 /* Reads kallsyms, if it was not read yet, or if the address is in code that comes and goes and the
  * last look is not recent. */
