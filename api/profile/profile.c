@@ -119,12 +119,6 @@ void sonde_profile_set_info(struct sonde_profile *profile, const struct sonde_pr
         profile->info.default_type = 0;
 }
 
-sonde_err sonde_profile_rename_type(struct sonde_profile *profile, size_t index, const char *type) {
-    if (index >= profile->type_count)
-        return SONDE_INVALID_ARGUMENT;
-    return intern_text(profile, type, &profile->types[index].type);
-}
-
 const struct sonde_profile_info *sonde_profile_info(const struct sonde_profile *profile) {
     return &profile->info;
 }

@@ -132,9 +132,6 @@ SONDE_MUST_USE sonde_err sonde_profile_append_sample(struct sonde_profile *,
 /* Reserves memory for that many samples. */
 SONDE_MUST_USE sonde_err sonde_profile_expect_samples(struct sonde_profile *, uint32_t count);
 SONDE_MUST_USE sonde_err sonde_profile_add_comment(struct sonde_profile *, const char *text);
-/* Renames a sample type; its unit stays. */
-SONDE_MUST_USE sonde_err sonde_profile_rename_type(struct sonde_profile *, size_t index,
-                                                   const char *type);
 void sonde_profile_set_info(struct sonde_profile *, const struct sonde_profile_info *);
 
 /* Reading. */

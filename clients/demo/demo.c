@@ -182,9 +182,9 @@ static void *on_housekeeping(void *unused) {
 /* Returns on SIGINT or SIGTERM, after --seconds, or after --requests. */
 static void wait_for_end(const sigset_t *signals) {
     struct timespec step = {0, 50000000};
-    uint64_t start = (uint64_t)clock_ns(CLOCK_MONOTONIC);
+    int64_t start = clock_ns(CLOCK_MONOTONIC);
     while (sigtimedwait(signals, NULL, &step) < 0) {
-        double elapsed = (double)((uint64_t)clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
+        double elapsed = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
         if (settings.seconds > 0 && elapsed >= settings.seconds)
             break;
         if (settings.requests && atomic_load(&requests_done) >= settings.requests)
@@ -222,7 +222,7 @@ static int run(void) {
     if (has_housekeeping)
         pthread_join(housekeeping, NULL);
     printf("demo: %llu requests, cpu_ns %llu, process_cpu_ns %llu\n", atomic_load(&requests_done),
-           atomic_load(&cpu_ns), (unsigned long long)(uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+           atomic_load(&cpu_ns), (unsigned long long)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
     return started == settings.threads ? 0 : 1;
 }
 

@@ -12,7 +12,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define NS_PER_S  1000000000ll
 #define NS_PER_MS 1000000ll
 
 const char *const sender_loss_names[LOSS_CAUSES] = {

@@ -266,7 +266,7 @@ static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
         .frequency_hz = options->frequency_hz,
         .window_ms = options->window_ms,
         .heap_ms = RECORD_HEAP_MS,
-        .now_monotonic_ms = (uint64_t)(clock_ns(CLOCK_MONOTONIC) / 1000000),
+        .now_monotonic_ms = (uint64_t)clock_ms(CLOCK_MONOTONIC),
         .max_overhead = options->max_overhead > 0 ? options->max_overhead : RECORDING_MAX_OVERHEAD,
         .off_cpu_ms = options->off_cpu_ms,
         .no_heap = options->no_heap,

@@ -10,7 +10,8 @@
 /* A lock's function calls a few others before it blocks; its callers are far from the leaf. */
 #define LOCK_DEPTH 8u
 
-static const struct sonde_value_type types[] = {{"contentions", "count"}, {"delay", "nanoseconds"}};
+const struct sonde_value_type sonde_contention_types[2] = {{"contentions", "count"},
+                                                           {"delay", "nanoseconds"}};
 
 static int64_t count_of(int64_t delay_ns, int64_t period_ns) {
     int64_t count = period_ns > 0 ? (delay_ns + period_ns / 2) / period_ns : 1;
@@ -50,12 +51,13 @@ static sonde_err add_comments(struct sonde_profile *into, const struct sonde_pro
 
 sonde_err sonde_profile_contentions(const struct sonde_profile *waits, int64_t period_ns,
                                     int64_t unix_ns, struct sonde_profile **copy) {
-    const struct sonde_profile_info info = {.period_type = types[0],
+    const struct sonde_profile_info info = {.period_type = sonde_contention_types[0],
                                             .period = 1,
                                             .time_unix_ns = unix_ns,
                                             .default_type = 1,
                                             .is_unbiased = true};
-    struct sonde_profile *into = sonde_profile_create(types, 2, waits->limit_bytes);
+    struct sonde_profile *into =
+        sonde_profile_create(sonde_contention_types, 2, waits->limit_bytes);
     *copy = NULL;
     if (!into)
         return SONDE_OUT_OF_MEMORY;

@@ -7,6 +7,9 @@
 
 #include "api/profile/profile.h"
 
+/* contentions/count and delay/nanoseconds. */
+extern const struct sonde_value_type sonde_contention_types[2];
+
 /* A copy with the sample types contentions/count and delay/nanoseconds. `waits` has off_cpu, but
  * not how many waits there were: one contention is counted per period_ns of waiting, at least one
  * per sample (period_ns 0: one per sample). A comment says so. It is a snapshot at unix_ns: it has

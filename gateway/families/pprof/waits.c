@@ -6,6 +6,7 @@
  * the process started. Without such a history it is an empty profile that says how to get one. */
 #include "api/base/clock.h"
 #include "api/profile/event.h"
+#include "api/profile/select/contentions.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
 
@@ -32,13 +33,11 @@ struct waits_reply {
 /* ---- Nothing ---- */
 
 static sonde_err make_empty(struct sonde_profile **profile) {
-    static const struct sonde_value_type types[] = {{"contentions", "count"},
-                                                    {"delay", "nanoseconds"}};
-    const struct sonde_profile_info info = {.period_type = {"contentions", "count"},
+    const struct sonde_profile_info info = {.period_type = sonde_contention_types[0],
                                             .period = 1,
                                             .default_type = 1,
                                             .time_unix_ns = clock_ns(CLOCK_REALTIME)};
-    *profile = sonde_profile_create(types, 2, 0);
+    *profile = sonde_profile_create(sonde_contention_types, 2, 0);
     if (!*profile)
         return SONDE_OUT_OF_MEMORY;
     sonde_profile_set_info(*profile, &info);

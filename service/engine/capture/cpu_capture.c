@@ -129,8 +129,7 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     struct counts *counts = &window->parts[window->part_count - 1].counts;
     if (n == 0 && capture->pending_waits == 0)
         return;
-    sonde_err err =
-        key ? counts_add_waits(counts, key, n, capture->pending_waits) : SONDE_TOO_LARGE;
+    sonde_err err = key ? counts_add(counts, key, n, capture->pending_waits) : SONDE_TOO_LARGE;
     if (err) {
         const struct stacks *stacks = window->parts[window->part_count - 1].stacks;
         bool lacks_memory = key ? err == SONDE_OUT_OF_MEMORY : stacks && stacks->lacks_memory;

@@ -52,8 +52,7 @@ static sonde_err add_entry(struct counts *counts, uint32_t hash, const struct co
     return SONDE_OK;
 }
 
-sonde_err counts_add_waits(struct counts *counts, const struct count_key *key, uint64_t n,
-                           double waits) {
+sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n, double waits) {
     if (n == 0 && waits == 0)
         return SONDE_OK;
     if (n > COUNTS_MAX_TOTAL - counts->total)
@@ -65,7 +64,7 @@ sonde_err counts_add_waits(struct counts *counts, const struct count_key *key, u
     if (!entry && counts->used >= COUNTS_MAX_REQUESTS && key->request != 0) {
         struct count_key without_request = *key;
         without_request.request = 0;
-        return counts_add_waits(counts, &without_request, n, waits);
+        return counts_add(counts, &without_request, n, waits);
     }
     sonde_err err = entry ? SONDE_OK : add_entry(counts, hash, key);
     if (err)
@@ -76,10 +75,6 @@ sonde_err counts_add_waits(struct counts *counts, const struct count_key *key, u
     counts->entries[counts->last].waits += waits;
     counts->total += n;
     return SONDE_OK;
-}
-
-sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n) {
-    return counts_add_waits(counts, key, n, 0);
 }
 
 void counts_finish(struct counts *counts) {

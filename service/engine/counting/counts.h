@@ -38,12 +38,11 @@ struct counts {
     struct memory_share share;
 };
 
-/* Adds n samples. SONDE_TOO_LARGE when there is no room, SONDE_OUT_OF_MEMORY also when the user has
- * no more room. */
-SONDE_MUST_USE sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n);
-/* The same, and adds waits. n may be 0: a wait that is much shorter than the period. */
-SONDE_MUST_USE sonde_err counts_add_waits(struct counts *counts, const struct count_key *key,
-                                          uint64_t n, double waits);
+/* Adds n samples and waits. n may be 0: a wait that is much shorter than the period.
+ * SONDE_TOO_LARGE when there is no room, SONDE_OUT_OF_MEMORY also when the user has no more
+ * room. */
+SONDE_MUST_USE sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n,
+                                    double waits);
 void counts_finish(struct counts *counts);
 
 #endif

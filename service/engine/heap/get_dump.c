@@ -68,7 +68,9 @@ static sonde_err read_table(struct delivery *delivery, struct engine_heap_result
 
 static void perform(struct job *base) {
     struct delivery *delivery = container_of(base, struct delivery, job);
-    struct engine_heap_result result = {.unix_ns = now_unix_ns(), .epoch = delivery->call->epoch};
+    struct engine_heap_result result = {.unix_ns = now_unix_ns(),
+                                        .monotonic_ns = (int64_t)now_monotonic_ns(),
+                                        .epoch = delivery->call->epoch};
     struct sonde_diag diag = {0};
     sonde_err err =
         delivery->fd < 0

@@ -95,8 +95,8 @@ struct engine_heap_query {
 struct engine_heap_result {
     struct sonde_buf text;         /* raw */
     struct sonde_profile *profile; /* with names; see keep_allocator_frames */
-    int64_t unix_ns;
-    uint64_t epoch; /* results of different epochs cannot be compared; 0 = unknown */
+    int64_t unix_ns, monotonic_ns; /* of the same moment; monotonic_ns 0 = of an ended process */
+    uint64_t epoch;                /* results of different epochs cannot be compared; 0 = unknown */
 };
 
 /* Called once, on a worker or the engine thread. With SONDE_OK it takes the contents of result.

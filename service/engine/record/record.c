@@ -177,7 +177,7 @@ static void record_heap(struct recorded *recorded, const struct engine_heap_resu
     if (!heap_delta_live(result->profile, result->unix_ns, &live))
         deliver(recorded, SONDE_MEM_INUSE, live, result->unix_ns, result->unix_ns);
     if (!heap_delta_allocated(&recorded->heap, result->profile, result->epoch, result->unix_ns,
-                              clock_ns(CLOCK_MONOTONIC), &since_unix_ns, &allocated))
+                              result->monotonic_ns, &since_unix_ns, &allocated))
         deliver(recorded, SONDE_MEM_ALLOC, allocated, since_unix_ns, result->unix_ns);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/report/report.h"
 
+#include "api/profile/select/contentions.h"
 #include "api/profile/timeline.h"
 #include "service/engine/report/report_frames.h"
 #include "service/engine/report/report_spans.h"
@@ -44,9 +45,7 @@ struct sonde_profile *report_empty(enum sonde_event_id event) {
 }
 
 static struct sonde_profile *create_profile(const struct report_input *input) {
-    static const struct sonde_value_type contentions[] = {{"contentions", "count"},
-                                                          {"delay", "nanoseconds"}};
-    return input->counts_waits ? sonde_profile_create(contentions, 2, REPORT_MAX_BYTES)
+    return input->counts_waits ? sonde_profile_create(sonde_contention_types, 2, REPORT_MAX_BYTES)
                                : report_empty(input->metadata.event);
 }
 

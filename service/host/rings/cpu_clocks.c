@@ -11,9 +11,10 @@ bool cpu_clocks_create(struct cpu_clocks *clocks, size_t cpus, uint64_t period_n
                        uint64_t (*draw)(void *context, uint64_t low, uint64_t high),
                        void *context) {
     size_t each = CPU_CLOCKS_ALL / (cpus ? cpus : 1);
-    each = each < 1 || period_ns >= CPU_CLOCKS_SLOW ? 1
-           : each > CPU_CLOCKS_MAX                  ? CPU_CLOCKS_MAX
-                                                    : each;
+    if (each < 1 || period_ns >= CPU_CLOCKS_SLOW)
+        each = 1;
+    if (each > CPU_CLOCKS_MAX)
+        each = CPU_CLOCKS_MAX;
     *clocks =
         (struct cpu_clocks){.cpus = cpus, .each = (uint32_t)each, .draw = draw, .context = context};
     clocks->timers = calloc(cpus * each + 1, sizeof *clocks->timers);
@@ -65,8 +66,10 @@ void cpu_clocks_start(struct cpu_clocks *clocks, uint64_t period_ns, bool is_fir
 static bool is_due(const struct cpu_clocks *clocks, const struct cpu_timer *timer, size_t number,
                    uint64_t now_ns) {
     uint64_t age_ns = now_ns - timer->clock.start_ns, period_ns = timer->clock.period_ns;
-    if (timer->fd < 0 || timer->is_early)
-        return timer->fd >= 0 && age_ns >= period_ns;
+    if (timer->fd < 0)
+        return false;
+    if (timer->is_early)
+        return age_ns >= period_ns;
     return number == clocks->turn && age_ns >= CPU_CLOCKS_NS &&
            age_ns >= CPU_CLOCKS_EVERY * period_ns;
 }

@@ -18,8 +18,8 @@
 
 #define CPU_CLOCKS_MAX    8u          /* of a CPU */
 #define CPU_CLOCKS_ALL    512u        /* of all CPUs, unless there are more CPUs */
-#define CPU_CLOCKS_NS     1000000000u /* after which a clock gets another period, or later: */
-#define CPU_CLOCKS_EVERY  16u         /* ticks between two periods at least */
+#define CPU_CLOCKS_NS     1000000000u /* for so long, and for so many ticks, a clock keeps its */
+#define CPU_CLOCKS_EVERY  16u         /* period at least */
 #define CPU_CLOCKS_BITS   15u         /* of a period: the clock's number */
 #define CPU_CLOCKS_SPREAD 4u          /* periods are random within a quarter */
 #define CPU_CLOCKS_SLOW   200000000u  /* from this period on one clock is enough */
@@ -52,7 +52,8 @@ void cpu_clocks_add(struct cpu_clocks *clocks, size_t cpu, uint32_t number, int 
 /* Starts all clocks, or starts them again at another rate. Their first ticks come a period apart,
  * as those of one clock would. is_first: they have not run until now. */
 void cpu_clocks_start(struct cpu_clocks *clocks, uint64_t period_ns, bool is_first);
-/* Gives those that are due another period. Call it every few milliseconds. */
+/* Gives another period to the clocks that have kept theirs for long enough. Call it every few
+ * milliseconds. */
 void cpu_clocks_renew(struct cpu_clocks *clocks, uint64_t period_ns);
 /* What a sample stands for. Times of one CPU ascend. */
 uint64_t cpu_clocks_weight(struct cpu_clocks *clocks, size_t cpu, uint64_t created_ns,

@@ -26,7 +26,7 @@ static struct sonde_profile *report_of(const uint64_t *pcs, size_t count) {
         parent = stacks_add_frame(part->stacks, parent, number,
                                   i == 0 ? pcs[i] | RING_PC_EXACT : pcs[i] & ~RING_PC_EXACT);
     struct count_key key = {.stack = parent};
-    CHECK_INT(counts_add(&part->counts, &key, 1), ==, SONDE_OK);
+    CHECK_INT(counts_add(&part->counts, &key, 1, 0), ==, SONDE_OK);
     CHECK_INT(report_build(&input, store, &profile, NULL), ==, SONDE_OK);
     report_input_finish(&input);
     mapping_release(mapping);

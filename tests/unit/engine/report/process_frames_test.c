@@ -14,7 +14,7 @@ static void add(struct report_part *part, const char *process, uint32_t pid, uin
     uint32_t parent = stacks_add_process(part->stacks, process);
     parent = stacks_add_frame(part->stacks, parent, 0, 0x1001);
     key.stack = stacks_add_frame(part->stacks, parent, 0, 0x2000 | RING_PC_EXACT);
-    CHECK_INT(counts_add(&part->counts, &key, n), ==, SONDE_OK);
+    CHECK_INT(counts_add(&part->counts, &key, n, 0), ==, SONDE_OK);
 }
 
 /* In two parts, as after a full stack table. In each, the processes have other numbers. */
@@ -68,7 +68,7 @@ TEST(the_deepest_stack_keeps_its_process_and_its_note) {
     for (uint64_t i = 0; i < DEPTH; i++)
         parent = stacks_add_frame(part->stacks, parent, 0, 0x1001 + i);
     key.stack = parent;
-    CHECK_INT(counts_add(&part->counts, &key, 1), ==, SONDE_OK);
+    CHECK_INT(counts_add(&part->counts, &key, 1, 0), ==, SONDE_OK);
     CHECK_INT(report_build(&input, NULL, &profile, NULL), ==, SONDE_OK);
     CHECK_INT(sonde_profile_sample(profile, 0).location_count, ==, DEPTH + 2);
     CHECK_STR(root_of(profile, 0, &kind), "web");
