@@ -2,6 +2,7 @@
 """A real sonded with --otlp and --pyroscope: what receivers get has the sums of the process's CPU clock and of the history that is
 recorded at the same time. Without --history nothing is stored; what is recorded is sent all the same."""
 
+import collections
 import gzip
 import http.client
 import os
@@ -73,7 +74,10 @@ def history(service=GRPC):
     if "nothing that matches was recorded" in done.stderr:
         return {}
     check.equal(done.returncode, 0, done.stderr)
-    return {tuple(line.rsplit(" ", 1)[0].split(";")): int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()}
+    sums = collections.Counter()
+    for line in done.stdout.splitlines():
+        sums[tuple(line.rsplit(" ", 1)[0].split(";"))] += int(line.rsplit(" ", 1)[1])
+    return sums
 
 
 def sent(requests):

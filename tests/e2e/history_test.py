@@ -2,6 +2,7 @@
 """Continuous recording by a real sonded: its sums are the process's CPU time, its shares are those of a capture that runs at the
 same time, and neither kill -9 nor a restart loses or doubles what was stored."""
 
+import collections
 import json
 import os
 import re
@@ -58,10 +59,13 @@ def cpu_ns(demo):
 
 
 def recorded(*words):
-    """{stack: ns} of the demo, with threads merged."""
+    """{stack: ns} of the demo. Stacks that look alike are one."""
     done = subprocess.run([stack.SONDE, "history", *words, "--format", "collapsed", "--from", "-1h",
                            "--service", GRPC], env=stack.environment(), capture_output=True, text=True, timeout=60, check=False)
-    return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()}
+    sums = collections.Counter()
+    for line in done.stdout.splitlines():
+        sums[line.rsplit(" ", 1)[0]] += int(line.rsplit(" ", 1)[1])
+    return sums
 
 
 def total(label=None):
