@@ -82,10 +82,10 @@ static const struct route table[] = {
      "command line of the target"},
 
     {"/debug/pprof/allocs", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_allocs, &allocs,
-     "seconds sample_interval allocs_output " HEAP_PICTURE, "?seconds=30",
+     "seconds sample_interval scraper allocs_output " HEAP_PICTURE, "?seconds=30",
      "memory allocated meanwhile as a flame graph; pprof for Go's tools"},
     {"/debug/pprof/delta_heap", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_allocs, &delta_heap,
-     "seconds sample_interval allocs_output allocator_frames", "",
+     "seconds sample_interval scraper allocs_output allocator_frames", "",
      "memory allocated since the last request, for Grafana Alloy"},
     {"/debug/pprof/goroutine", METHOD_GET, ROUTE_WORKS, FAMILY_PPROF, handle_goroutine, &threads,
      "debug output", "?debug=2", "stacks of all threads; pprof without debug=2"},

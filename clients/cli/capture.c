@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define DEFAULT_SECONDS   10
+#define RECORDED_WINDOW_S 10     /* recorders' windows */
 #define RENDER_TIMEOUT_MS 120000 /* for the service to render the result after the capture */
 
 struct capture {
@@ -334,12 +335,14 @@ static void print_silences(const struct capture_completeness *found) {
         fprintf(stderr, "and %" PRIu64 " more silences of hosts\n", found->silence_count - shown);
 }
 
-/* Which windows the counts are of; older services do not send it. */
+/* Which windows the counts are of; older services do not send it. Windows that began or ended early
+ * lower the mean length of few windows. */
 static void print_windows(const struct capture_completeness *found) {
     char from[CAPTURE_TIME_BYTES], until[CAPTURE_TIME_BYTES];
     fputs(" windows", stderr);
     if (found->first_unix_ns)
-        fprintf(stderr, " of %u s, from %s until %s", found->window_s,
+        fprintf(stderr, " of %u s%s, from %s until %s", found->window_s,
+                found->window_s == RECORDED_WINDOW_S ? "" : " on average",
                 capture_time_text(found->first_unix_ns, from),
                 capture_time_text(found->last_unix_ns, until));
 }

@@ -33,16 +33,25 @@ static bool begins(struct sonde_slice text, const char *prefix) {
     return text.len >= len && memcmp(text.data, prefix, len) == 0;
 }
 
-/* The client's address, a hash of its User-Agent (FNV-1a) and what it wants, because one client may
- * ask both paths. */
+/* FNV-1a; a separator ends each text. */
+static uint64_t hash_text(uint64_t hash, struct sonde_slice text) {
+    for (size_t i = 0; i < text.len; i++)
+        hash = (hash ^ (unsigned char)text.data[i]) * 0x100000001b3u;
+    return (hash ^ 0xff) * 0x100000001b3u;
+}
+
+/* The client's address, a hash of what else tells scrapers apart, and what it wants, because one
+ * client may ask both paths. The hash has the User-Agent, the token, and the name that a scraper
+ * may choose, because two of a kind behind one address look alike otherwise. */
 static void make_key(const struct request_context *context, struct allocs_reply *reply,
                      bool is_delta) {
     const char *wanted = is_delta ? " delta" : reply->is_total ? " total" : "";
-    struct sonde_slice agent = context->headers.user_agent;
+    struct sonde_slice scraper = {0};
     char peer[48];
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (size_t i = 0; i < agent.len; i++)
-        hash = (hash ^ (unsigned char)agent.data[i]) * 0x100000001b3u;
+    (void)query_get(&context->query, "scraper", &scraper);
+    uint64_t hash = hash_text(0xcbf29ce484222325u, context->headers.user_agent);
+    hash = hash_text(hash, http_request_header(context->request, "authorization"));
+    hash = hash_text(hash, scraper);
     http_request_peer(context->request, peer, sizeof peer);
     snprintf(reply->key, sizeof reply->key, "%.40s %08" PRIx32 "%s", peer,
              (uint32_t)(hash ^ hash >> 32), wanted);

@@ -50,12 +50,15 @@ function reverse(path, start, end) {
     for (let a = start, b = end - 1; a < b; a++, b--) [path[a], path[b]] = [path[b], path[a]];
 }
 
+// A graph cannot show less than nothing, so negative values count as 0, as in pictures of the service. A difference has a base instead.
+export const isDrawn = (profile, type, s) => profile.values[type][s] > 0 || (profile.side && profile.values[type][s] !== 0);
+
 // The nodes in the order in which stacks reach them, heaviest stacks first, so that a node has the line of its heaviest stack.
 function grow(profile, type, paths) {
     const raw = { parent: [ROOT], fn: [ROOT], line: [0], self: [0], base: [0] }, index = new Map(), path = [], values = profile.values[type];
     const order = Array.from({ length: profile.stackCount }, (_, s) => s).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
     for (const s of order) {
-        const length = values[s] ? paths(s, path) : -1;
+        const length = isDrawn(profile, type, s) ? paths(s, path) : -1;
         if (length < 0) continue;
         let node = 0;
         for (let i = 0; i < length; i++) {

@@ -133,6 +133,7 @@ class Viewer {
         this.shownType = this.type;
         this.notice.replaceChildren();
         if (base) this.joinBase();
+        this.noteNegatives();
         this.heading.textContent = title;
         this.writeAbout(about);
         this.build();
@@ -147,6 +148,11 @@ class Viewer {
         }
         this.shown = join(this.profile, this.base, this.type, baseType);
         this.shownType = 0;
+    }
+
+    noteNegatives() {
+        const count = this.shown.side ? 0 : this.shown.values[this.shownType].filter((value) => value < 0).length;
+        if (count) this.notice.append(message('hint', `${count.toLocaleString('en')} stacks have negative values, which count as 0 here: compare two profiles to see what shrank`));
     }
 
     writeAbout(about) {

@@ -115,6 +115,13 @@ static sonde_err totals(struct store *store, const struct store_query *query,
                 : SONDE_UNAVAILABLE;
 }
 
+static sonde_err hosts(struct store *store, const struct store_query *query,
+                       struct sonde_arena *arena, struct store_host **rows, size_t *count,
+                       struct sonde_diag *diag) {
+    struct store *real = get(store, false, diag);
+    return real ? real->ops->hosts(real, query, arena, rows, count, diag) : SONDE_UNAVAILABLE;
+}
+
 static sonde_err services(struct store *store, const struct store_query *query,
                           struct sonde_arena *arena, struct store_service **rows, size_t *count,
                           struct sonde_diag *diag) {
@@ -170,9 +177,22 @@ static void close_late(struct store *store) {
 
 struct store *late_store_create(const char *name, const struct store_limits *limits,
                                 const char *reason, void (*log)(const char *line)) {
-    static const struct store_ops ops = {put,    merge,    stacks,    frames, unnamed,
-                                         series, totals,   services,  labels, lease,
-                                         info,   maintain, close_late};
+    static const struct store_ops ops = {
+        .put = put,
+        .merge = merge,
+        .stacks = stacks,
+        .frames = frames,
+        .unnamed = unnamed,
+        .series = series,
+        .totals = totals,
+        .hosts = hosts,
+        .services = services,
+        .labels = labels,
+        .lease = lease,
+        .info = info,
+        .maintain = maintain,
+        .close = close_late,
+    };
     struct late *late = calloc(1, sizeof *late);
     char line[400];
     if (!late || !(late->name = strdup(name))) {

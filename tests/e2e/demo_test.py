@@ -280,7 +280,7 @@ def test_history_on_the_command_line_shows_what_was_recorded():
     check.equal(errors, "")
     table, completeness = stack.sonde("history", "demo")
     check.equal(first_function(table), "match_rules")
-    assert re.match(r"(in)?complete: \d+ of \d+ windows of \d+ s, from .* until .*, \d+ samples dropped", completeness), completeness
+    assert re.match(r"(in)?complete: \d+ of \d+ windows of \d+ s.*, from .* until .*, \d+ samples dropped", completeness), completeness
     stack.sonde("history", "demo", "-o", PATH + ".history.pb.gz")
     check.contains(go_pprof_top(PATH + ".history.pb.gz"), "match_rules")
 

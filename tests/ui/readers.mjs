@@ -4,7 +4,14 @@
 import { readFileSync } from 'node:fs';
 
 const [folder, ...files] = process.argv.slice(2);
-const { decode } = await import(`${folder}/pprof.js`);
+const { decode } = await import(`${folder}/pprof.js`), { buildTree } = await import(`${folder}/tree.js`);
+
+// The total of the graph, and whether no frame is wider than its caller.
+function graphOf(profile) {
+    const tree = buildTree(profile, profile.defaultType), left = tree.total.slice();
+    for (let n = 1; n < tree.count; n++) left[tree.parent[n]] -= tree.total[n];
+    return { total: tree.total[0], fits: left.every((rest) => rest >= 0) };
+}
 
 function stacksOf(profile) {
     const sums = new Map();
@@ -16,6 +23,6 @@ function stacksOf(profile) {
 }
 
 for (const file of files) {
-    const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments }), (error) => ({ error: error.message }));
+    const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments, graph: graphOf(profile) }), (error) => ({ error: error.message }));
     console.log(JSON.stringify(answer));
 }

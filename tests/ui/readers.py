@@ -127,6 +127,12 @@ def test_a_deep_stack_keeps_both_ends_and_a_note():
     check.contains(top.stdout, "# " + seen["comments"][0])
 
 
+def test_negative_values_count_as_0_in_the_graph():
+    files = {"within": small(samples=((1, 7), (2, -3))), "all": small(samples=((2, -3),))}
+    seen = page(save(files))
+    check.equal([one["graph"] for one in seen], [{"total": 7, "fits": True}, {"total": 0, "fits": True}])
+
+
 def test_a_type_can_be_chosen():
     paths = save({"named": small(types=(("first", "count"), ("second", "bytes")))})
     program = os.path.join(stack.PREFIX, "bin/sonde")

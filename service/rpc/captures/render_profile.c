@@ -39,8 +39,8 @@ static sonde_err read_file(const struct drawing *drawing, struct sonde_profile *
                           sonde_diag_text(&detail, err));
     if (err == SONDE_TOO_LARGE)
         return sonde_fail(diag, err,
-                          "profile: %s; `sonde draw FILE` reads larger files than the service",
-                          sonde_diag_text(&detail, err));
+                          "profile: %s; at most %u MiB are unpacked here: use `sonde draw FILE`",
+                          sonde_diag_text(&detail, err), MAX_UNPACKED >> 20);
     return err ? sonde_fail(diag, err, "profile: %s", sonde_diag_text(&detail, err)) : SONDE_OK;
 }
 

@@ -134,11 +134,15 @@ sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
                            const struct sonde_buf *range, struct spans *spans,
                            struct store_merge *merge, struct sonde_diag *diag) {
     uint64_t before = merge->windows;
-    sonde_err err = by_begin(fleet, query, range, spans, merge, diag);
-    if (!err && sonde_event_is_state(query->event))
+    bool is_state = sonde_event_is_state(query->event);
+    /* Windows that arrive between the two statements must not look as if they were missing. */
+    sonde_err err = is_state ? SONDE_OK : by_process(fleet, query, range, merge, diag);
+    if (!err)
+        err = by_begin(fleet, query, range, spans, merge, diag);
+    if (is_state)
         merge->windows_expected += merge->windows - before;
-    else if (!err)
-        err = by_process(fleet, query, range, merge, diag);
+    else if (merge->windows_expected < merge->windows)
+        merge->windows_expected = merge->windows;
     /* A statement fails if a shard does not answer. */
     if (fleet_is_cluster(fleet))
         merge->shards_asked = merge->shards_answered = fleet->shard_count;
