@@ -13,9 +13,9 @@
 #define LEAN_WINDOW_BYTES (64 << 10)
 #define LEAN_READ_BYTES   4096
 
-/* Both lists: the client reconnects soon after the service returns and ignores proxy settings of the
- * environment. The flow-control window is fixed: probing lets it grow to megabytes for each slow
- * reader. */
+/* Both lists: the client reconnects soon after the service returns and ignores proxy settings of
+ * the environment. The flow-control window is fixed: probing lets it grow to megabytes for each
+ * slow reader. */
 
 /* Larger frames save a few percent for large results. Larger windows, buffered writes and larger
  * reads were tried and made no measurable difference. */
