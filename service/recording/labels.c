@@ -43,9 +43,10 @@ static void add_unit(struct labels *labels, struct sonde_arena *arena, const cha
 /* systemd's cgroup driver writes the UID with underscores. uid is "" if there is none. */
 static void find_pod(const char *cgroup, char uid[UID_BYTES + 1]) {
     uid[0] = 0;
-    const char *at = strstr(cgroup, "kubepods");
-    at = at ? strstr(at, "pod") + 3 : NULL; /* of "kubepods" itself */
-    while (at && (at = strstr(at, "pod")) != NULL) {
+    const char *root = strstr(cgroup, "kubepods"), *inside = cgroup_without_parents(cgroup);
+    /* Of a relative path "kubepods" itself may be missing. */
+    const char *at = root ? root + strlen("kubepods") : inside != cgroup ? inside : "";
+    while ((at = strstr(at, "pod")) != NULL) {
         at += 3;
         size_t len = strspn(at, "0123456789abcdef-_");
         if (len != UID_BYTES && len != STATIC_UID_BYTES)
@@ -124,7 +125,7 @@ void labels_of(const struct labels_source *source, struct sonde_arena *arena,
     cgroup_container(source->cgroup, container);
     find_pod(source->cgroup, pod);
     add_text(labels, arena, "executable", source->executable);
-    add_text(labels, arena, "cgroup", source->cgroup);
+    add_text(labels, arena, "cgroup", cgroup_without_parents(source->cgroup));
     add_unit(labels, arena, source->cgroup);
     add_text(labels, arena, "container", container);
     add_pod(labels, arena, pod, container, source->pods);

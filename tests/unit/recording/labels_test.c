@@ -155,6 +155,22 @@ TEST(pods_are_found_in_the_kubelets_paths) {
     }
 }
 
+TEST(paths_that_a_container_sees_are_relative_to_its_own) {
+    place("/../../besteffort/pod" UID "/" ID);
+    CHECK_STR(label("pod"), UID);
+    CHECK_STR(label("container"), ID);
+    CHECK_STR(label("cgroup"), "/besteffort/pod" UID "/" ID);
+    place("/../../../system.slice/redis.service");
+    CHECK_STR(label("unit"), "redis.service");
+    CHECK_STR(label("pod"), "");
+    CHECK_STR(label("cgroup"), "/system.slice/redis.service");
+    place("/..");
+    CHECK_INT(labels.count, ==, 0);
+    place("/...hidden/pod" UID);
+    CHECK_STR(label("pod"), "");
+    CHECK_STR(label("cgroup"), "/...hidden/pod" UID);
+}
+
 TEST(units_are_the_innermost_services_of_a_path) {
     place("/system.slice/redis.service");
     CHECK_STR(label("unit"), "redis.service");
