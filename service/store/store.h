@@ -127,6 +127,11 @@ struct store_stop {
  * thread. */
 SONDE_MUST_USE sonde_err store_stop_check(const struct store_stop *stop, struct sonde_diag *diag);
 
+/* Of an event that is a state, the last window of each process counts. A process has ended, and
+ * does not count, if the newest window of all is younger by more than twice the pause between
+ * windows: the longest mean pause of a process, or this. */
+#define STORE_STATE_S 60
+
 struct store_query {
     const char *service; /* NULL or "" = all */
     const char *event;   /* as in event.h, or a sender's own; of lists: NULL or "" = all */
