@@ -35,6 +35,7 @@ struct recorded {
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
     uint64_t heap_due_ms;
+    bool has_heap;          /* a snapshot was delivered */
     struct heap_delta heap; /* belongs to the request that runs */
 };
 
