@@ -7,6 +7,7 @@ threads that live for a millisecond, the callers of frameless leaves, and the ti
 import argparse
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -19,6 +20,7 @@ PROGRAMS, PROCESSES = 60, 200
 FUNCTIONS = 1500  # of each program, so that its tables and names have the size of a small server's
 PARTS_OF_TIME = 6
 WARM_S, WARM_HZ = 15, 999  # in which nearly all processes are seen once
+HISTORY_WARM_S = 60        # the same at 19 Hz
 
 
 def memory_mb(pids):
@@ -31,6 +33,10 @@ def memory_mb(pids):
         except OSError:
             pass  # a worker that has ended meanwhile
     return total / 1024
+
+
+def used_mb(folder):
+    return sum(os.stat(os.path.join(folder, name)).st_blocks * 512 for name in os.listdir(folder)) / 1e6
 
 
 def family(pid):
@@ -112,6 +118,42 @@ def sonde_on_machine(table, machine, seconds):
         sonde.close()
 
 
+def seconds_until_visible(address):
+    """From the start of a process to the first answer of the history that has its samples."""
+    name = f"seen-{os.getpid()}"
+    path = os.path.join(stack.WORK, name)
+    shutil.copy(peers.DEMO, path)
+    process = subprocess.Popen([path, "--threads", "1"], stdout=subprocess.DEVNULL)
+    began = time.monotonic()
+    asked = [stack.SONDE, "history", name, "--from", "-1m", "-o", "-", "--format", "collapsed", "--service", address]
+    try:
+        while "match_rules" not in subprocess.run(asked, env=stack.environment(), capture_output=True, text=True, check=False).stdout:
+            assert time.monotonic() - began < 60
+        return time.monotonic() - began
+    finally:
+        process.kill()
+        process.wait()
+
+
+def history_on_machine(table, machine, seconds, rounds, out):
+    folder = check.short_folder()
+    address = f"unix:{folder}/grpc.sock"
+    sonded = subprocess.Popen([f"{stack.PREFIX}/bin/sonded", "--socket", f"{folder}/guest.sock", "--grpc", address, "--data-dir",
+                               f"{folder}/data", "--history"], env=stack.environment(), stdout=subprocess.PIPE, text=True)
+    assert "grpc: " in sonded.stdout.readline()
+    try:
+        time.sleep(HISTORY_WARM_S)
+        size = used_mb(f"{folder}/data/history")
+        measure_steadily(table, "sonded --history", machine, sonded.pid, seconds)
+        grown = used_mb(f"{folder}/data/history") - size
+        times = [seconds_until_visible(address) for _ in range(rounds)]
+        peers.Table("host history", out).row(part="history", disk_mb_a_day=grown * 86400 / seconds, visible_after_s=peers.median(times),
+                                             lowest=min(times), highest=max(times))
+    finally:
+        check.stop(sonded)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def perf_on_machine(table, machine, seconds):
     perf = subprocess.Popen(["perf", "record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", "19", "-o",
                              os.path.join(stack.WORK, "machine.data")], stderr=subprocess.DEVNULL)
@@ -128,6 +170,7 @@ def machine(tools, options):
     busy = Machine()
     try:
         sonde_on_machine(table, busy, options.seconds)
+        history_on_machine(table, busy, options.seconds, options.rounds, options.out)
         perf_on_machine(table, busy, options.seconds)
     finally:
         busy.close()
