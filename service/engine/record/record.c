@@ -291,6 +291,7 @@ static void add_target(struct recorder *recorder, const struct engine_target *ta
     recorded->choice = choose(recorder, target);
     recorded->next = recorder->targets;
     recorder->targets = recorded;
+    record_waits_leave(recorder, target->pid);
     for (int i = 0; i < CAPTURES; i++) {
         recorded->slots[i].recorded = recorded;
         record_start_capture(&recorded->slots[i]);

@@ -74,6 +74,8 @@ void record_release(struct recorded *recorded);
 /* Starts and forgets captures of off-CPU time, after a window of the machine. Without the lock; as
  * machine_split. */
 void record_waits_update(struct recorder *recorder, const struct machine *machine);
+/* The process has a guest from now on. */
+void record_waits_leave(struct recorder *recorder, pid_t pid);
 
 /* ---- record_machine.c: the capture of the whole machine ---- */
 

@@ -30,11 +30,19 @@ static bool is_known(const struct recorder *recorder, const char *uuid) {
     return recorded != NULL;
 }
 
+/* Its guest records its off-CPU time. */
+static bool has_guest(const struct recorder *recorder, pid_t pid) {
+    const struct recorded *recorded = recorder->targets;
+    while (recorded && recorded->target.pid != pid)
+        recorded = recorded->next;
+    return recorded != NULL;
+}
+
 static void on_process(void *context, const struct engine_target *target, const char *cgroup) {
     struct recorder *recorder = context;
     const struct record_options *options = &recorder->options;
     if (recorder->waits_count >= RECORD_MAX_WAITS || is_known(recorder, target->uuid) ||
-        !options->wants_waits(options->context, target, cgroup))
+        has_guest(recorder, target->pid) || !options->wants_waits(options->context, target, cgroup))
         return;
     struct recorded *recorded = calloc(1, sizeof *recorded);
     if (!recorded)
@@ -53,6 +61,12 @@ static void on_process(void *context, const struct engine_target *target, const 
     recorder->waits = recorded;
     recorder->waits_count++;
     record_start_capture(&recorded->slots[OFF_CPU]);
+}
+
+void record_waits_leave(struct recorder *recorder, pid_t pid) {
+    for (struct recorded *recorded = recorder->waits; recorded; recorded = recorded->next)
+        if (recorded->target.pid == pid && recorded->slots[OFF_CPU].capture)
+            engine_capture_finish(recorded->slots[OFF_CPU].capture);
 }
 
 void record_waits_update(struct recorder *recorder, const struct machine *machine) {
