@@ -40,8 +40,7 @@ struct settings {
         *tls_client_ca;
     struct sonde_option_list grpc, tls_names;
     struct sonde_option_list debuginfod, metric_functions;
-    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history,
-        history_guests;
+    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
     bool private, no_collect;
     struct sonde_option_list controllers;
     const char *register_name, *register_token_file, *register_ca, *register_cert, *register_key;
@@ -49,9 +48,7 @@ struct settings {
     char grpc_beside[256]; /* the default address beside --socket */
     uint64_t workers, grace_ms, upload_mib, heap_dumps, captures, captures_mib;
     uint64_t collect_mib, collect_max_hz;
-    uint64_t history_hz, history_mib, history_off_cpu_ms;
-    struct sonde_option_list history_keep;
-    struct keep_rules keep;
+    struct local_history_settings recorded;
     struct export_options exports;
     const char *source;
     enum engine_source source_kind;
@@ -112,15 +109,17 @@ static const struct sonde_option table[] = {
            "save captures apart from other services, and delete them at exit"),
     OPTION("history", 0, NULL, "SONDE_HISTORY", FLAG, history, 0, 0,
            "record the CPU time of all processes continuously, with stacks"),
-    OPTION("history-guests", 0, NULL, "SONDE_HISTORY_GUESTS", FLAG, history_guests, 0, 0,
+    OPTION("history-guests", 0, NULL, "SONDE_HISTORY_GUESTS", FLAG, recorded.guests_only, 0, 0,
            "with stacks only of processes that have the guest"),
-    OPTION("history-hz", 0, "N", "SONDE_HISTORY_HZ", NUMBER, history_hz, 1, 1000,
+    OPTION("history-hz", 0, "N", "SONDE_HISTORY_HZ", NUMBER, recorded.hz, 1, 1000,
            "samples per second of CPU time to record (default 19)"),
-    OPTION("history-keep", 0, "TIME", "SONDE_HISTORY_KEEP", LIST, history_keep, 0, 0,
+    OPTION("history-keep", 0, "TIME", "SONDE_HISTORY_KEEP", LIST, recorded.keep_texts, 0, 0,
            "how long to keep history (default 7d; 0 = for ever); repeatable: SELECTOR=TIME"),
-    OPTION("history-mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, history_mib, 16, 1 << 20,
+    OPTION("history-mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, recorded.mib, 16, 1 << 20,
            "space for what was recorded, in MiB (default 2048)"),
-    OPTION("history-off-cpu-ms", 0, "N", "SONDE_HISTORY_OFF_CPU_MS", NUMBER, history_off_cpu_ms, 0,
+    OPTION("history-off-cpu", 0, "SELECTOR", "SONDE_HISTORY_OFF_CPU", TEXT, recorded.off_cpu, 0, 0,
+           "also record when such processes are blocked, with the guest or without"),
+    OPTION("history-off-cpu-ms", 0, "N", "SONDE_HISTORY_OFF_CPU_MS", NUMBER, recorded.off_cpu_ms, 0,
            1000, "also record blocked threads, looking every N ms (default 0: off)"),
     OPTION("collect-mib", 0, "N", "SONDE_COLLECT_MIB", NUMBER, collect_mib, 1, 4096,
            "memory for windows that a fleet controller has not acknowledged, in MiB (default 16)"),
@@ -211,11 +210,7 @@ static struct local_history *open_history(const struct settings *settings, struc
         .stores = settings->history,
         .exporter = recorders->exporter,
         .data_dir = settings->data_dir,
-        .frequency_hz = settings->history_hz,
-        .off_cpu_ms = settings->history_off_cpu_ms,
-        .guests_only = settings->history_guests,
-        .keep = &settings->keep,
-        .max_mib = settings->history_mib,
+        .settings = &settings->recorded,
         .functions = recorders->functions,
         .log = log_on_stderr,
     };
@@ -455,9 +450,8 @@ int main(int argc, char **argv) {
         .data_dir = sonde_default_data_dir(),
         .sampler = default_sampler(),
         .workers = 2,
-        .history_hz = 19,
         .source = "auto",
-        .history_mib = 2048,
+        .recorded = {.hz = 19, .mib = 2048},
         .grace_ms = SERVE_GRACE_MS,
         .exports = {.queue_mib = 64, .log = log_on_stderr},
     };
@@ -473,8 +467,7 @@ int main(int argc, char **argv) {
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                          argv[1]);
     if (!err)
-        err = keep_rules_read("history-keep", &settings.history_keep, LOCAL_HISTORY_KEEP_S,
-                              &settings.keep, &diag);
+        err = local_history_settings_read(&settings.recorded, &diag);
     if (!err)
         err = read_source(&settings, &diag);
     if (!err)
@@ -492,7 +485,7 @@ int main(int argc, char **argv) {
                                              .settings_size = sizeof loaded};
         err = serve(&settings, &reload, &awaited, &diag);
     }
-    keep_rules_finish(&settings.keep);
+    local_history_settings_finish(&settings.recorded);
     if (!err)
         return 0;
     log_write(LOG_LINE_ERROR, "sonded", sonde_diag_text(&diag, err));

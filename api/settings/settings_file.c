@@ -33,6 +33,7 @@ static const char *const names[] = {
     "history-hz",
     "history-keep",
     "history-mib",
+    "history-off-cpu",
     "history-off-cpu-ms",
     "host-name",
     "http",

@@ -46,23 +46,27 @@ static sonde_err parse_bare(const char *text, struct selector **selector, struct
     return selector_parse(braced, NULL, NULL, selector, diag);
 }
 
-static sonde_err read_selector(const char *option, const char *text, struct selector **selector,
-                               struct sonde_diag *diag) {
+sonde_err keep_selector_read(const char *option, const char *text, struct selector **selector,
+                             struct sonde_diag *diag) {
     struct sonde_diag reason = {0};
     bool is_bare = text[0] != '{' && (strstr(text, "=~") || strstr(text, "!~"));
     sonde_err err = is_bare ? parse_bare(text, selector, &reason)
                             : selector_parse(text, NULL, NULL, selector, &reason);
     if (err == SONDE_INVALID_ARGUMENT && !is_bare && parse_bare(text, selector, NULL) == SONDE_OK)
-        err = SONDE_OK;
-    if (err)
-        return sonde_fail(diag, err, "%s: the selector %.100s: %s", option, text,
-                          sonde_diag_text(&reason, err));
-    if (selector_names(*selector, "thread"))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "%s: the selector %.100s names thread, but windows are kept or deleted "
-                          "as a whole",
-                          option, text);
-    return SONDE_OK;
+        return SONDE_OK;
+    return err ? sonde_fail(diag, err, "%s: the selector %.100s: %s", option, text,
+                            sonde_diag_text(&reason, err))
+               : SONDE_OK;
+}
+
+static sonde_err check_thread(const char *option, const char *text, const struct selector *selector,
+                              struct sonde_diag *diag) {
+    if (!selector_names(selector, "thread"))
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "%s: the selector %.100s names thread, but windows are kept or deleted as a "
+                      "whole",
+                      option, text);
 }
 
 /* "SELECTOR=TIME"; equal is the last '='. */
@@ -85,7 +89,9 @@ static sonde_err add_rule(const char *option, const char *value, const char *equ
                           option, value);
     sonde_err err = keep_text_read(option, equal + 1, &item->keep_s, diag);
     if (!err)
-        err = read_selector(option, text, &rules->selectors[rules->count], diag);
+        err = keep_selector_read(option, text, &rules->selectors[rules->count], diag);
+    if (!err)
+        err = check_thread(option, text, rules->selectors[rules->count], diag);
     item->selector = rules->selectors[rules->count];
     rules->count += item->selector != NULL;
     return err;

@@ -15,6 +15,10 @@
 SONDE_MUST_USE sonde_err keep_text_read(const char *option, const char *text, uint32_t *seconds,
                                         struct sonde_diag *diag);
 
+/* A selector as people write it in options: Prometheus' form may lack its braces. */
+SONDE_MUST_USE sonde_err keep_selector_read(const char *option, const char *text,
+                                            struct selector **selector, struct sonde_diag *diag);
+
 #define KEEP_MAX_RULES 32
 
 /* Zeroed memory is fine for keep_rules_finish. */
@@ -25,9 +29,9 @@ struct keep_rules {
     size_t count;
 };
 
-/* Each value is a time, or SELECTOR=TIME for windows with such labels (service/store/selector;
- * Prometheus' form may lack its braces). Without a value that is just a time, keep_s is default_s.
- * SONDE_INVALID_ARGUMENT names the option and the value. */
+/* Each value is a time, or SELECTOR=TIME for windows with such labels (keep_selector_read). Without
+ * a value that is just a time, keep_s is default_s. SONDE_INVALID_ARGUMENT names the option and the
+ * value. */
 SONDE_MUST_USE sonde_err keep_rules_read(const char *option, const struct sonde_option_list *values,
                                          uint32_t default_s, struct keep_rules *rules,
                                          struct sonde_diag *diag);

@@ -2,11 +2,11 @@
 #include "service/programs/local_history.h"
 
 #include "service/export/export.h"
-#include "service/programs/keep_text.h"
 #include "service/programs/late_store.h"
 #include "service/programs/maintenance.h"
 #include "service/recording/recording.h"
 #include "service/store/open.h"
+#include "service/store/selector/selector.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,12 +30,12 @@ static void complain(const struct local_history_options *options, const char *wh
 static sonde_err open_store(struct local_history *history,
                             const struct local_history_options *options, struct sonde_diag *diag) {
     char name[sizeof history->dir + 16];
-    struct store_limits limits = {.max_bytes = options->max_mib << 20};
+    struct store_limits limits = {.max_bytes = options->settings->mib << 20};
     int len = snprintf(history->dir, sizeof history->dir, "%s/history", options->data_dir);
     if (len < 0 || (size_t)len >= sizeof history->dir)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "data-dir: the path is too long");
     snprintf(name, sizeof name, "sqlite:%s", history->dir);
-    keep_rules_limit(options->keep, &limits);
+    keep_rules_limit(&options->settings->keep, &limits);
     sonde_err err = store_open(name, &limits, &history->store, diag);
     if (!err || err == SONDE_INVALID_ARGUMENT || err == SONDE_OUT_OF_MEMORY)
         return err;
@@ -53,9 +53,10 @@ static sonde_err start(struct local_history *history, const struct local_history
     const struct recording_options recording = {
         .engine = engine,
         .store = history->store,
-        .frequency_hz = (uint32_t)options->frequency_hz,
-        .off_cpu_ms = (uint32_t)options->off_cpu_ms,
-        .machine = history->store && !options->guests_only,
+        .frequency_hz = (uint32_t)options->settings->hz,
+        .off_cpu_ms = (uint32_t)options->settings->off_cpu_ms,
+        .off_cpu_of = options->settings->off_cpu_of,
+        .machine = history->store && !options->settings->guests_only,
         .functions = options->functions,
         .log = options->log,
         .on_record = options->exporter ? send_record : NULL,
@@ -66,6 +67,23 @@ static sonde_err start(struct local_history *history, const struct local_history
         err = maintenance_start(history->store, MAINTENANCE_S, options->log, &history->maintenance,
                                 diag);
     return err ? err : recording_start(&recording, &history->recording, diag);
+}
+
+sonde_err local_history_settings_read(struct local_history_settings *settings,
+                                      struct sonde_diag *diag) {
+    sonde_err err = keep_rules_read("history-keep", &settings->keep_texts, LOCAL_HISTORY_KEEP_S,
+                                    &settings->keep, diag);
+    if (err || !settings->off_cpu)
+        return err;
+    if (settings->off_cpu_ms == 0)
+        settings->off_cpu_ms = LOCAL_HISTORY_OFF_CPU_MS;
+    return keep_selector_read("history-off-cpu", settings->off_cpu, &settings->off_cpu_of, diag);
+}
+
+void local_history_settings_finish(struct local_history_settings *settings) {
+    keep_rules_finish(&settings->keep);
+    selector_destroy(settings->off_cpu_of);
+    settings->off_cpu_of = NULL;
 }
 
 struct local_history *local_history_open(const struct local_history_options *options,

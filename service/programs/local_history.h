@@ -10,22 +10,34 @@
 #define SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
 
 #include "service/engine/engine.h"
+#include "service/programs/keep_text.h"
 #include "service/rpc/server.h"
 
-#define LOCAL_HISTORY_KEEP_S (7 * 86400u)
+#define LOCAL_HISTORY_KEEP_S     (7 * 86400u)
+#define LOCAL_HISTORY_OFF_CPU_MS 50 /* with a selector */
 
 struct local_history;
-struct keep_rules;
+
+/* Options of sonded. The last two are what local_history_settings_read has read from the texts. */
+struct local_history_settings {
+    bool guests_only; /* no processes without a guest */
+    uint64_t hz, mib, off_cpu_ms;
+    const char *off_cpu; /* a selector of processes; NULL = those with a guest */
+    struct sonde_option_list keep_texts;
+    struct keep_rules keep;
+    struct selector *off_cpu_of;
+};
+/* SONDE_INVALID_ARGUMENT. Zeroed memory is fine for the other one. */
+SONDE_MUST_USE sonde_err local_history_settings_read(struct local_history_settings *settings,
+                                                     struct sonde_diag *diag);
+void local_history_settings_finish(struct local_history_settings *settings);
 
 struct local_history_options {
     const char *data_dir;
-    bool stores;                       /* otherwise the recording only feeds the exporter */
-    struct exporter *exporter;         /* NULL = nothing is sent; must outlive the history */
-    uint64_t frequency_hz, off_cpu_ms; /* as in recording.h */
-    bool guests_only;                  /* no processes without a guest */
-    const struct keep_rules *keep;     /* must outlive the history */
-    uint64_t max_mib;
-    struct function_times *functions; /* as in recording.h */
+    bool stores;               /* otherwise the recording only feeds the exporter */
+    struct exporter *exporter; /* NULL = nothing is sent; must outlive the history */
+    const struct local_history_settings *settings; /* must outlive the history */
+    struct function_times *functions;              /* as in recording.h */
     void (*log)(const char *line);
 };
 

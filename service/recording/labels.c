@@ -3,9 +3,12 @@
 
 #include "api/text/utf8.h"
 #include "service/host/processes/cgroup.h"
+#include "service/store/selector/selector.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define UID_BYTES        36 /* 8-4-4-4-12 */
 #define STATIC_UID_BYTES 32 /* of a pod from the node's own files */
@@ -148,4 +151,39 @@ void labels_of_record(const struct record *record, struct sonde_arena *arena,
                                          .limit = sizeof target->labels - 1,
                                          .pods = &pod_directories_of_node};
     labels_of(&source, arena, labels);
+}
+
+struct asked {
+    const struct record *record;
+    struct labels labels;
+    char pid[16], host[256];
+};
+
+static const char *on_value(void *context, const char *name) {
+    const struct asked *asked = context;
+    const struct {
+        const char *name, *value;
+    } fixed[] = {{"service", asked->record->target->name},
+                 {"event", sonde_events[asked->record->event].name},
+                 {"instance", asked->record->target->uuid},
+                 {"host", asked->host},
+                 {"pid", asked->pid}};
+    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
+        if (strcmp(name, fixed[i].name) == 0)
+            return fixed[i].value;
+    for (uint32_t i = 0; i < asked->labels.count; i++)
+        if (strcmp(name, asked->labels.items[i].key) == 0)
+            return asked->labels.items[i].value;
+    return "";
+}
+
+bool labels_match(const struct record *record, const struct selector *selector) {
+    struct sonde_arena arena = {0};
+    struct asked asked = {.record = record};
+    labels_of_record(record, &arena, &asked.labels);
+    gethostname(asked.host, sizeof asked.host - 1);
+    snprintf(asked.pid, sizeof asked.pid, "%d", (int)record->target->pid);
+    bool matches = selector_matches(selector, on_value, &asked);
+    sonde_arena_finish(&arena);
+    return matches;
 }

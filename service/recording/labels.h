@@ -42,5 +42,9 @@ void labels_of(const struct labels_source *source, struct sonde_arena *arena,
                struct labels *labels);
 void labels_of_record(const struct record *record, struct sonde_arena *arena,
                       struct labels *labels);
+/* Whether the selector matches the labels that the record's window will have. Without memory, it
+ * does not. */
+struct selector;
+bool labels_match(const struct record *record, const struct selector *selector);
 
 #endif

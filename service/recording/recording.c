@@ -6,6 +6,7 @@
 #include "service/locks.h"
 #include "service/recording/batch.h"
 #include "service/recording/identity.h"
+#include "service/recording/labels.h"
 #include "service/recording/queue.h"
 
 #include <pthread.h>
@@ -301,6 +302,12 @@ static void on_counts(void *context, uint32_t recorded, uint32_t left_out) {
     options->on_counts(options->context, recorded, left_out);
 }
 
+static bool wants_waits(void *context, const struct engine_target *target, const char *cgroup) {
+    const struct recording *recording = context;
+    const struct record record = {.event = SONDE_OFF_CPU, .target = target, .cgroup = cgroup};
+    return labels_match(&record, recording->options.off_cpu_of);
+}
+
 /* What it takes to fill a store. */
 static sonde_err begin_storing(struct recording *recording, struct sonde_diag *diag) {
     const struct recording_options *options = &recording->options;
@@ -328,6 +335,7 @@ static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
         .now_monotonic_ms = (uint64_t)clock_ms(CLOCK_MONOTONIC),
         .max_overhead = options->max_overhead > 0 ? options->max_overhead : RECORDING_MAX_OVERHEAD,
         .off_cpu_ms = options->off_cpu_ms,
+        .wants_waits = options->off_cpu_of ? wants_waits : NULL,
         .no_heap = options->no_heap,
         .machine = options->machine,
         .choose = options->choose ? choose : NULL,

@@ -44,8 +44,11 @@ struct recording_options {
                                    const struct engine_target *target);     /* record.h */
     void (*on_counts)(void *context, uint32_t recorded, uint32_t left_out); /* the same */
     uint32_t frequency_hz, window_ms, off_cpu_ms; /* 0 = 19 Hz, 10 s, no off-CPU time */
-    size_t queue_bytes;                           /* 0 = 64 MiB */
-    struct function_times *functions;             /* gets windows of guests; NULL = none */
+    /* Which processes have off-CPU time, with the guest or (machine) without; NULL = those that
+     * have it. It must outlive the recording. */
+    const struct selector *off_cpu_of;
+    size_t queue_bytes;               /* 0 = 64 MiB */
+    struct function_times *functions; /* gets windows of guests; NULL = none */
     void (*log)(const char *line);
     /* May be NULL. On the engine's workers, several at a time. The profile is borrowed; share it to
      * keep it. */

@@ -102,6 +102,20 @@ def test_unprepared_processes_have_a_history_and_a_guest_is_not_counted_twice():
     service.end()
 
 
+def test_chosen_processes_have_off_cpu_time_without_preparation():
+    service = Service(0, "waits", "--history-off-cpu", f"service = '{os.path.basename(LONE)}'")
+    waiting = "--event", "off-cpu", "--from", "-1m"
+    check.until(lambda: re.search(r"targets being recorded: [1-9]", service.doctor()), seconds=30, what="the first window")
+    chosen, other = start(LONE, 30), start(GUEST, 30)
+    check.until(lambda: service.total(LONE, *waiting) > 3e9, seconds=28, what="3 s of waiting")
+    check.equal(service.total(GUEST, *waiting), 0)
+    assert service.total(GUEST) > 0, service.said()
+    for process in (chosen, other):
+        process.terminate()
+        process.communicate(timeout=60)
+    service.end()
+
+
 def test_only_guests_are_recorded_if_that_is_wanted():
     service = Service(0, "guests", "--history-guests")
     lone = start(LONE, 1)

@@ -69,6 +69,15 @@ uint32_t machine_left_out(const struct machine *machine) {
     return atomic_load(&machine->left_out);
 }
 
+void machine_each(const struct machine *machine,
+                  void (*on_process)(void *context, const struct engine_target *target,
+                                     const char *cgroup),
+                  void *context) {
+    for (size_t i = 0; i < machine->known_count; i++)
+        if (machine->known[i]->start_ticks)
+            on_process(context, &machine->known[i]->target, machine->known[i]->cgroup);
+}
+
 /* ---- Which record a process has ---- */
 
 /* The place of the first one with that pid, or where it would be. */

@@ -47,6 +47,11 @@ SONDE_MUST_USE sonde_err machine_split(struct machine *machine, const struct son
                                        const struct engine_metadata *window,
                                        const struct machine_skip *skip,
                                        const struct machine_receiver *receiver);
+/* Calls back for each process that has a record of its own. Not while a window is split. */
+void machine_each(const struct machine *machine,
+                  void (*on_process)(void *context, const struct engine_target *target,
+                                     const char *cgroup),
+                  void *context);
 /* Processes that have a record of their own, and those that would if they were drawn. */
 uint32_t machine_count(const struct machine *machine);
 uint32_t machine_left_out(const struct machine *machine);

@@ -16,7 +16,7 @@
 /* Stacks in the sums of all heaps, about 40 bytes each. */
 #define RECORD_HEAP_STACKS (1u << 22)
 
-static void release(struct recorded *recorded) {
+void record_release(struct recorded *recorded) {
     if (--recorded->refs > 0)
         return;
     heap_delta_finish(&recorded->heap);
@@ -29,7 +29,7 @@ static void end_request(struct recorded *recorded) {
     struct recorder *recorder = recorded->recorder;
     if (--recorder->requests == 0)
         pthread_cond_broadcast(&recorder->idle);
-    release(recorded);
+    record_release(recorded);
 }
 
 static void begin_request(struct recorded *recorded) {
@@ -65,6 +65,7 @@ static void deliver_window(struct capture_slot *slot, struct sonde_profile *prof
         .truncated = metadata->truncated,
         .clock = metadata->clock,
         .weight = slot->choice.weight,
+        .is_outside = recorded->is_outside,
     };
     recorder->options.on_record(recorder->options.context, &record);
 }
@@ -142,15 +143,23 @@ static sonde_err start_own(struct capture_slot *slot, const struct engine_cpu_sp
     return SONDE_OK;
 }
 
-/* With the lock held. */
-static void start_capture(struct capture_slot *slot) {
+static bool wants_waits(const struct recorded *recorded) {
+    const struct record_options *options = &recorded->recorder->options;
+    if (options->off_cpu_ms == 0 || recorded->machine)
+        return false;
+    return !options->wants_waits ||
+           options->wants_waits(options->context, &recorded->target, recorded->cgroup);
+}
+
+void record_start_capture(struct capture_slot *slot) {
     static const struct engine_capture_events events = {.on_profile = on_profile, .on_end = on_end};
     struct recorded *recorded = slot->recorded;
     const struct record_options *options = &recorded->recorder->options;
     bool is_off_cpu = slot == &recorded->slots[OFF_CPU];
     uint32_t off_cpu_hz = options->off_cpu_ms ? 1000 / options->off_cpu_ms : 0;
     const struct engine_cpu_spec spec = {
-        .target = {.uuid = recorded->machine ? NULL : recorded->target.uuid,
+        .target = {.uuid = recorded->machine || recorded->is_outside ? NULL : recorded->target.uuid,
+                   .pid = recorded->is_outside ? recorded->target.pid : 0,
                    .all = recorded->machine != NULL},
         .frequency_hz = !is_off_cpu  ? recorded->choice.frequency_hz
                         : off_cpu_hz ? off_cpu_hz
@@ -161,7 +170,7 @@ static void start_capture(struct capture_slot *slot) {
         .is_recording = true,
     };
     struct sonde_diag diag = {0};
-    if (is_off_cpu && (options->off_cpu_ms == 0 || recorded->machine))
+    if (is_off_cpu && !wants_waits(recorded))
         return;
     slot->choice = recorded->choice;
     slot->retry_ms = UINT64_MAX;
@@ -302,9 +311,10 @@ static void add_target(struct recorder *recorder, const struct engine_target *ta
     recorded->choice = choose(recorder, target);
     recorded->next = recorder->targets;
     recorder->targets = recorded;
+    record_waits_leave(recorder, target->pid);
     for (int i = 0; i < CAPTURES; i++) {
         recorded->slots[i].recorded = recorded;
-        start_capture(&recorded->slots[i]);
+        record_start_capture(&recorded->slots[i]);
     }
 }
 
@@ -319,7 +329,7 @@ static struct recorded *remove_target(struct recorder *recorder,
         if (recorder->machine)
             record_machine_leave(recorder, target->pid);
         begin_request(recorded);
-        release(recorded);
+        record_release(recorded);
         return recorded;
     }
     return NULL;
@@ -392,7 +402,7 @@ static void start_due(struct recorded *recorded) {
     for (int i = 0; i < CAPTURES; i++) {
         struct capture_slot *slot = &recorded->slots[i];
         if (!slot->capture && recorded->recorder->now_ms >= slot->retry_ms)
-            start_capture(slot);
+            record_start_capture(slot);
     }
 }
 
@@ -465,6 +475,8 @@ void record_finish(struct recorder *recorder) {
     pthread_cond_broadcast(&recorder->delivered);
     for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next)
         finish_captures(recorded);
+    for (struct recorded *recorded = recorder->waits; recorded; recorded = recorded->next)
+        finish_captures(recorded);
     if (recorder->machine)
         finish_captures(recorder->machine);
     wait_until_idle(recorder);
@@ -478,16 +490,21 @@ bool record_is_idle(struct recorder *recorder) {
     return is_idle;
 }
 
+static void release_all(struct recorded **list) {
+    while (*list) {
+        struct recorded *recorded = *list;
+        *list = recorded->next;
+        record_release(recorded);
+    }
+}
+
 void record_destroy(struct recorder *recorder) {
     if (!recorder)
         return;
-    while (recorder->targets) {
-        struct recorded *recorded = recorder->targets;
-        recorder->targets = recorded->next;
-        release(recorded);
-    }
+    release_all(&recorder->targets);
+    release_all(&recorder->waits);
     if (recorder->machine)
-        release(recorder->machine);
+        record_release(recorder->machine);
     record_machine_finish(recorder);
     pthread_cond_destroy(&recorder->idle);
     pthread_cond_destroy(&recorder->delivered);

@@ -23,6 +23,7 @@
 #define RECORD_MAX_TRY_MS 30000u /* up to this */
 #define RECORD_MAX_WAIT_S 2u     /* for the last windows, in record_finish */
 #define RECORD_FRESH_MS   1000u  /* record_cut leaves younger windows open */
+#define RECORD_MAX_WAITS  64u    /* processes without the guest that have off-CPU time */
 #define RECORD_REFUSAL    256    /* bytes of a sentence */
 
 struct record {
@@ -49,6 +50,9 @@ struct record_options {
     uint64_t now_monotonic_ms; /* as for record_tick */
     double max_overhead;
     uint32_t off_cpu_ms; /* interval at which to look at blocked threads; 0 = no off-CPU time */
+    /* Of which processes, with the guest or (machine) without; NULL = of all that have the guest.
+     * With a lock held, as choose. */
+    bool (*wants_waits)(void *context, const struct engine_target *target, const char *cgroup);
     bool no_heap;
     /* Also the CPU time of all other processes, from outside. Needs the right to sample the whole
      * machine; without it, record_refusal says why there is none. */

@@ -12,12 +12,15 @@ static bool is_awaited(const struct capture_slot *slot, int64_t fresh_unix_ns) {
     return slot->capture && !slot->is_mute && slot->until_unix_ns < fresh_unix_ns;
 }
 
-static struct recorded *next_of(struct recorder *recorder, struct recorded *recorded) {
-    return recorded == recorder->machine ? recorder->targets : recorded->next;
+static struct recorded *first_of(struct recorder *recorder) {
+    struct recorded *one = recorder->targets ? recorder->targets : recorder->waits;
+    return recorder->machine ? recorder->machine : one;
 }
 
-static struct recorded *first_of(struct recorder *recorder) {
-    return recorder->machine ? recorder->machine : recorder->targets;
+static struct recorded *next_of(struct recorder *recorder, struct recorded *recorded) {
+    if (recorded == recorder->machine)
+        return recorder->targets ? recorder->targets : recorder->waits;
+    return recorded->next || recorded->is_outside ? recorded->next : recorder->waits;
 }
 
 /* With the lock held. A capture that is mute is asked, too: its process may have gone on. */

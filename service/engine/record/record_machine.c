@@ -55,6 +55,7 @@ void record_machine_add(struct recorded *recorded, struct sonde_profile *profile
                                               options->context};
     if (!err)
         err = machine_split(recorded->machine, profile, metadata, &skip, &receiver);
+    record_waits_update(recorder, recorded->machine);
     lock_take(&recorder->lock);
     if (err || !recorded->is_own)
         snprintf(recorder->refusal, sizeof recorder->refusal, "%s",

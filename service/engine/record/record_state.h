@@ -31,6 +31,7 @@ struct recorded {
     char cgroup[CGROUP_BYTES];
     struct machine *machine; /* NULL: it is one target */
     bool is_own;             /* the machine: only processes of sonded's user, by its rights */
+    bool is_outside; /* a process without the guest: only its off-CPU time (record_waits.c) */
     bool is_heap_asked;
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
@@ -55,12 +56,27 @@ struct recorder {
     struct recorded *targets;
     uint32_t requests;        /* that run */
     struct recorded *machine; /* NULL = not wanted. Not one of the targets */
+    struct recorded *waits;   /* processes without the guest whose off-CPU time is recorded */
+    uint32_t waits_count;
     struct pids guests, gone; /* attached at the end of the machine's last window; gone since */
     char refusal[RECORD_REFUSAL];
     _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */
     uint64_t now_ms, widen_ms;  /* widen_ms: of the next look at rights */
     bool is_finishing;
 };
+
+/* ---- record.c ---- */
+
+void record_start_capture(struct capture_slot *slot);
+void record_release(struct recorded *recorded);
+
+/* ---- record_waits.c ---- */
+
+/* Starts and forgets captures of off-CPU time, after a window of the machine. Without the lock; as
+ * machine_split. */
+void record_waits_update(struct recorder *recorder, const struct machine *machine);
+/* The process has a guest from now on. */
+void record_waits_leave(struct recorder *recorder, pid_t pid);
 
 /* ---- record_machine.c: the capture of the whole machine ---- */
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/recording/labels.h"
 
+#include "service/store/selector/selector.h"
+
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 
@@ -228,4 +230,25 @@ TEST(what_a_pod_declares_of_itself_again_is_no_fault) {
 TEST(a_cgroup_that_is_no_text_is_left_out) {
     place("/docker/\xff");
     CHECK_INT(labels.count, ==, 0);
+}
+
+static bool is_chosen(const char *text) {
+    const struct engine_target target = {
+        .name = "shop", .executable = "server", .labels = "version=1.4", .pid = 17};
+    const struct record record = {
+        .event = SONDE_OFF_CPU, .target = &target, .cgroup = "/docker/" ID};
+    struct selector *selector;
+    CHECK_INT(selector_parse(text, NULL, NULL, &selector, NULL), ==, SONDE_OK);
+    bool matches = labels_match(&record, selector);
+    selector_destroy(selector);
+    return matches;
+}
+
+TEST(a_selector_chooses_processes_by_the_labels_that_their_windows_have) {
+    CHECK(is_chosen("{service=~\"sh.*\", version=\"1.4\"}"));
+    CHECK(is_chosen("pid = 17 AND executable = 'server' AND event = 'off-cpu'"));
+    CHECK(is_chosen("container = '" ID "' AND host != ''"));
+    CHECK(!is_chosen("service = 'server'"));
+    CHECK(!is_chosen("version = '1.5'"));
+    CHECK(is_chosen("no_such_label = ''"));
 }
