@@ -50,6 +50,10 @@ SONDE_MUST_USE sonde_err history_fetch(struct service *service, const struct cli
                                        const ProtobufCMessage *request,
                                        const struct history_range *range, const char *path,
                                        struct sonde_diag *diag);
+/* SONDE_NOT_FOUND with what history has instead. found is the completeness of the answer or
+ * NULL. */
+sonde_err history_refuse_empty(struct service *service, const struct history_range *range,
+                               const struct capture_completeness *found, struct sonde_diag *diag);
 /* Replaces the error of a service that has no history by one that says how to switch it on. */
 sonde_err history_explain(sonde_err err, struct sonde_diag *diag);
 
