@@ -14,6 +14,7 @@
 #include "service/guest/process/append.h"
 #include "service/guest/process/capabilities.h"
 #include "service/guest/process/chroot.h"
+#include "service/guest/process/vdso.h"
 #include "service/guest/process/wrapper.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/install.h"
@@ -351,6 +352,7 @@ static void start_preloaded(void) {
 
 __attribute__((constructor)) static void on_load(void) {
     int saved = errno;
+    handler_set_clock(vdso_find_clock());
     take_first_name();
     if (!is_disabled() && is_preloaded())
         start_preloaded();

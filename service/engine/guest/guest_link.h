@@ -29,6 +29,7 @@ struct guest_link {
     bool has_hello;
     uint64_t hello_deadline_ns;
 
+    int64_t clock_ahead_ns; /* the guest's CLOCK_MONOTONIC minus ours: a time namespace */
     struct drain drain;
     void *rings; /* mapped memory, NULL = none yet */
     size_t rings_bytes;

@@ -91,8 +91,11 @@ static void add_sample(struct target *target, const struct ring_sample *sample,
         .key = sample_key,
         .context = (void *)sample,
     };
-    if (sample->time_ns < spent.end_ns)
-        spent.end_ns = sample->time_ns;
+    uint64_t time_ns = sample->time_ns; /* 0 = unknown */
+    if (time_ns)
+        time_ns -= (uint64_t)target->guest->clock_ahead_ns;
+    if (time_ns < spent.end_ns)
+        spent.end_ns = time_ns;
     if (spent.end_ns)
         spent.at_ns = spent.end_ns;
     if (event == SONDE_ON_CPU && target->has_process_clock)

@@ -126,6 +126,7 @@ struct table_reading {
     const struct mapping_lives *lives;      /* retained */
     const struct process_identity *process; /* of the target */
     uint64_t mean, older_than_ms;
+    int64_t clock_ahead_ns; /* of the times in the table */
     bool keep_frames;
     char comment[224];
 };

@@ -64,6 +64,7 @@ void table_reading_init(struct table_reading *reading, const struct heap *heap) 
                                       .base = heap->base,
                                       .lives = mapping_lives_retain(heap->target->lives),
                                       .process = &heap->target->process,
+                                      .clock_ahead_ns = heap->target->guest->clock_ahead_ns,
                                       .mean = heap->state.sample_bytes};
     if (heap->base)
         atomic_fetch_add_explicit(&heap->base->refs, 1, memory_order_relaxed);
@@ -82,9 +83,11 @@ void table_reading_finish(struct table_reading *reading) {
 
 static sonde_err read_sums(const struct table_reading *reading, struct alloc_sums *sums,
                            struct sonde_diag *diag) {
-    uint64_t age_ns = reading->older_than_ms * 1000000ull, now_ns = now_monotonic_ns();
-    struct alloc_choice choice = {.live = true,
-                                  .born_before_ns = age_ns < now_ns ? now_ns - age_ns : 0};
+    uint64_t age_ns = reading->older_than_ms * 1000000ull;
+    uint64_t now_ns = now_monotonic_ns() + (uint64_t)reading->clock_ahead_ns;
+    struct alloc_choice choice = {.live = true, .born_before_ns = UINT64_MAX};
+    if (age_ns > 0)
+        choice.born_before_ns = age_ns < now_ns ? now_ns - age_ns : 0;
     sonde_err err = alloc_view_read(reading->view, &choice, sums);
     if (err)
         return sonde_fail(diag, err, "the sampler's table could not be read: out of memory");

@@ -109,6 +109,16 @@ static const char *objection(const struct target *target, const sonde_guest_v1_H
     return NULL;
 }
 
+#define CLOCK_NOISE_NS 10000000ll /* between two readings of two clocks, which takes time */
+
+/* CLOCK_REALTIME is the same in all time namespaces. */
+static int64_t clock_ahead_ns(const sonde_guest_v1_Hello *hello) {
+    int64_t ours = now_unix_ns() - (int64_t)now_monotonic_ns();
+    int64_t ahead = (int64_t)((uint64_t)ours - (uint64_t)hello->real_minus_monotonic_ns);
+    bool is_noise = ahead > -CLOCK_NOISE_NS && ahead < CLOCK_NOISE_NS;
+    return hello->real_minus_monotonic_ns == 0 || is_noise ? 0 : ahead;
+}
+
 bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello) {
     const char *reason = objection(target, hello);
     if (reason) {
@@ -117,6 +127,7 @@ bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello) {
     }
     struct engine *engine = target->engine;
     describe(target, hello);
+    target->guest->clock_ahead_ns = clock_ahead_ns(hello);
     make_unique(target);
     lock_take(&engine->targets_lock);
     target->is_attached = true;

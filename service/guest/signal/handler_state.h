@@ -27,6 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #pragma GCC visibility push(hidden) /* direct access, without the global offset table */
 
@@ -190,8 +191,12 @@ static inline uint64_t handler_cookie(uint32_t incarnation, uint32_t index) {
     return (uint64_t)handler_state.secret << 40 | (uint64_t)incarnation << 16 | index;
 }
 
-/* The clock's reading in ns; 0 when it cannot be read, as for a thread that has ended. Any thread;
- * signal-safe. */
+typedef int handler_clock_function(int clock, struct timespec *now);
+
+/* The function of the vdso that reads clocks (process/vdso.h); NULL = make the system call. */
+void handler_set_clock(handler_clock_function *function);
+/* The clock's reading in ns; 0 when it cannot be read, as for a thread that has ended. Not by
+ * libc's clock_gettime, which another library may replace. Any thread; signal-safe. */
 SONDE_SIGSAFE
 int64_t handler_clock_ns(int clock);
 

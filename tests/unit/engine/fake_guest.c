@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/engine/fake_guest.h"
 
+#include "api/base/clock.h"
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
@@ -59,6 +60,12 @@ void fake_send(struct fake_guest *guest, const sonde_guest_v1_FromGuest *message
     (void)!sendmsg(guest->fd, &header, MSG_NOSIGNAL);
 }
 
+int64_t fake_clock_ahead_ns;
+
+static int64_t real_minus_monotonic(void) {
+    return clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) - fake_clock_ahead_ns;
+}
+
 void fake_hello(struct fake_guest *guest, const char *name, uint32_t uuid_seed) {
     sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
     message.which_message = sonde_guest_v1_FromGuest_hello_tag;
@@ -71,6 +78,7 @@ void fake_hello(struct fake_guest *guest, const char *name, uint32_t uuid_seed) 
     snprintf(hello->version, sizeof hello->version, "test");
     snprintf(hello->labels, sizeof hello->labels, "team=search");
     hello->page_size = 4096;
+    hello->real_minus_monotonic_ns = real_minus_monotonic();
     fake_send(guest, &message, -1);
 }
 

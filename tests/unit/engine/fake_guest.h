@@ -24,6 +24,9 @@ struct fake_guest {
     int last_fd;     /* descriptor of the last frame; closed when the next one is read */
 };
 
+/* How far the CLOCK_MONOTONIC of guests that connect from now on is ahead of the test's. */
+extern int64_t fake_clock_ahead_ns;
+
 /* fake_connect connects, and fake_hello sends Hello with a uuid made from uuid_seed. */
 void fake_connect(struct fake_guest *guest, const char *path);
 void fake_hello(struct fake_guest *guest, const char *name, uint32_t uuid_seed);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The results of captures: shares, names, labels, sums and windows. */
+#include "api/base/clock.h"
 #include "tests/unit/engine/scene.h"
 
 #include <unistd.h>
@@ -86,6 +87,36 @@ TEST(mappings_and_kinds_distinguish_the_executable_from_libraries) {
     CHECK_INT(root->mapping, ==, 0);
     CHECK_INT(root->line_count, ==, 0);
     scene_finish(&scene);
+}
+
+/* Of a time namespace. */
+static void check_samples_with_a_clock_ahead_by(int64_t ahead_ns) {
+    struct scene scene;
+    struct engine_cpu_spec spec = {.frequency_hz = 100};
+    const uint64_t pcs[] = PCS(burn_leaf);
+    fake_clock_ahead_ns = ahead_ns;
+    scene_init(&scene);
+    fake_clock_ahead_ns = 0;
+    begin(&scene, &spec);
+    start_clock(&scene);
+    usleep(30 * 1000); /* the sample's time begins after the capture */
+    struct fake_sample sample = {.tid = 1,
+                                 .generation = 1,
+                                 .weight_ns = 10 * MS,
+                                 .time_ns = (uint64_t)(clock_ns(CLOCK_MONOTONIC) + ahead_ns)};
+    CHECK(fake_push(&scene.guest, &sample, pcs, 2));
+    settle(&scene);
+    engine_capture_finish(scene.capture);
+    fake_stop(&scene.guest);
+    collect_wait_end(&scene.collected);
+    CHECK_INT(collect_sum(scene.collected.profiles[0], "burn_leaf"), ==, 1);
+    scene_finish(&scene);
+}
+
+TEST(the_samples_of_a_guest_with_another_monotonic_clock_count) {
+    check_samples_with_a_clock_ahead_by(0);
+    check_samples_with_a_clock_ahead_by(-1000000000000);
+    check_samples_with_a_clock_ahead_by(86400000000000);
 }
 
 TEST(unseen_time_and_cut_stacks_become_notes) {

@@ -6,6 +6,7 @@
 #include "tests/unit/engine/heap/stage.h"
 
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
@@ -160,7 +161,7 @@ TEST(a_raw_snapshot_of_ours_is_as_jemalloc_writes_it_and_reads_the_same) {
     stage_finish(&stage);
 }
 
-TEST(objects_are_selected_by_age) {
+static void check_ages(void) {
     struct stage stage;
     stage_init(&stage, NULL, plain);
     activate(&stage, 4096);
@@ -176,6 +177,29 @@ TEST(objects_are_selected_by_age) {
     got_finish(&got);
     got_finish(&none);
     stage_finish(&stage);
+}
+
+TEST(objects_are_selected_by_age) {
+    check_ages();
+}
+
+/* Children of this process get the other clock. */
+static void enter_time_namespace(const char *offset) {
+    FILE *file = unshare(CLONE_NEWTIME) == 0 ? fopen("/proc/self/timens_offsets", "w") : NULL;
+    if (!file)
+        check_skip("a time namespace needs CAP_SYS_ADMIN");
+    fprintf(file, "monotonic %s 0", offset);
+    CHECK_INT(fclose(file), ==, 0);
+}
+
+TEST(objects_in_a_time_namespace_that_is_a_day_ahead_are_live_and_have_ages) {
+    enter_time_namespace("86400");
+    check_ages();
+}
+
+TEST(objects_in_a_time_namespace_that_is_behind_are_live_and_have_ages) {
+    enter_time_namespace("-4000");
+    check_ages();
 }
 
 TEST(ages_of_jemallocs_objects_are_not_known) {
