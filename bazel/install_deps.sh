@@ -3,6 +3,7 @@
 #
 # Installs the Debian 12 packages that Sonde's build needs and that are missing; with --tests also those of the tests.
 # With --kernels it also gets what emulated machines need (tests/kernels): qemu, busybox, and kernels of Debian, which are not installed.
+# With --containers it gets what makes an image for containers.
 # demo.sh and test.sh run this script. Building the packages (bazel/packaging) takes what --tests installs.
 set -euo pipefail
 
@@ -112,6 +113,7 @@ install_kernels() { # install_kernels SUITE...
 wanted=("${build_packages[@]}")
 [ "${1:-}" = --tests ] && wanted+=("${test_packages[@]}" "${kernel_packages[@]}")
 [ "${1:-}" = --kernels ] && wanted+=("${kernel_packages[@]}" apparmor)
+[ "${1:-}" = --containers ] && wanted+=(buildah debootstrap)
 mapfile -t packages < <(missing "${wanted[@]}")
 install_packages "${packages[@]}"
 case "${1:-}" in

@@ -69,6 +69,7 @@ enum lock_rank {
     LOCK_SAMPLER,           /* service/host/sampler: one request at a time */
     LOCK_FOREIGN_MEMORY,    /* service/process: which readers are free */
     LOCK_MEMORY_SHARE,      /* service/process: bytes by user */
+    LOCK_POD_NAMES,         /* service/host/processes: two directories as they were last read */
     LOCK_RANK_COUNT
 };
 

@@ -195,7 +195,6 @@ static void log_on_stderr(const char *line) {
     log_report("sonded", line);
 }
 
-/* Thousands of targets need sockets, rings and mapped files. */
 /* What samples targets all the time. */
 struct recorders {
     struct function_times *functions;
@@ -331,6 +330,7 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .capture_bytes = settings->captures_mib << 20,
         .history = local_history_store(recorders->history),
         .recorder_info = recorders->history ? local_history_info : NULL,
+        .recorder_refresh = recorders->history ? local_history_refresh : NULL,
         .recorder_context = recorders->history,
         .functions = recorders->functions,
         .collect = recorders->collect,

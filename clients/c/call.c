@@ -31,7 +31,7 @@ struct client_call {
     struct client_callbacks callbacks;
     void *context;
     struct client_call *next, **link; /* in the client's list */
-    struct client_channel *channel;
+    struct rpc_channel *channel;
     grpc_call *call;
     pthread_mutex_t lock;
     struct client_tag unary_tag, send_tag, status_tag, receive_tag, wake_tag;
@@ -157,7 +157,7 @@ static void free_call(struct client_call *call) {
 /* Frees the call's gRPC objects. */
 static void release_core(struct client_call *call) {
     grpc_call_unref(call->call);
-    client_channel_drop(call->client, call->channel);
+    rpc_channels_drop(call->client->channels, call->channel);
     grpc_byte_buffer_destroy(call->request);
     grpc_byte_buffer_destroy(call->received);
     grpc_metadata_array_destroy(&call->initial);
@@ -350,7 +350,7 @@ static struct client_call *create(struct client *client, const struct client_met
     grpc_metadata_array_init(&call->initial);
     grpc_metadata_array_init(&call->trailing);
     call->details = grpc_empty_slice();
-    call->channel = client_channel_take(client);
+    call->channel = rpc_channels_take(client->channels);
     call->call = grpc_channel_create_call(
         call->channel->core, NULL, GRPC_PROPAGATE_DEFAULTS, client_loop_queue(client->loop),
         grpc_slice_from_static_string(method->path), NULL, deadline, NULL);

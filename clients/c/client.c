@@ -37,7 +37,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
     grpc_init();
     sonde_err err = choose_loop(client, options, diag);
     if (!err)
-        err = client_channel_open(client, options, diag);
+        err = client_channels_open(client, options, diag);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err)
         client_destroy(client);
@@ -103,7 +103,7 @@ void client_destroy(struct client *client) {
         run_late(client);
     if (client->owns_loop)
         client_loop_destroy(client->loop);
-    client_channel_close(client);
+    rpc_channels_destroy(client->channels);
     if (client->token)
         explicit_bzero(client->token, strlen(client->token));
     free(client->token);
@@ -115,13 +115,13 @@ void client_destroy(struct client *client) {
 
 bool client_wait_ready(struct client *client, uint32_t timeout_ms) {
     const struct timespec step = {0, READY_STEP_MS * 1000000};
-    struct client_channel *channel = client_channel_take(client);
+    struct rpc_channel *channel = rpc_channels_take(client->channels);
     bool is_ready = false;
     for (uint32_t waited = 0; !is_ready && waited <= timeout_ms; waited += READY_STEP_MS) {
         is_ready = grpc_channel_check_connectivity_state(channel->core, 1) == GRPC_CHANNEL_READY;
         if (!is_ready)
             nanosleep(&step, NULL);
     }
-    client_channel_drop(client, channel);
+    rpc_channels_drop(client->channels, channel);
     return is_ready;
 }

@@ -5,25 +5,15 @@
 #define SONDE_CLIENTS_C_CLIENT_STATE_H
 
 #include "api/base/container_of.h"
+#include "api/rpc/client/channel.h"
 #include "clients/c/client.h"
 
 #include <grpc/grpc.h>
 #include <pthread.h>
 
-/* A connection with one version of the TLS files. */
-struct client_channel {
-    grpc_channel *core;
-    uint64_t version;
-    size_t references; /* the client's and its calls'; the client's lock */
-};
-
 struct client {
-    char *address, *server_name; /* server_name NULL = the address's host */
-    bool is_lean;
-    struct tls_files *tls; /* NULL = plaintext */
-    bool owns_tls;
-    struct token_file *token_file;  /* NULL = none */
-    struct client_channel *channel; /* the newest */
+    struct rpc_channels *channels;
+    struct token_file *token_file; /* NULL = none */
     struct client_loop *loop;
     bool owns_loop;
     char *token;
@@ -48,14 +38,10 @@ bool client_loop_posts(const struct client_loop *loop); /* whether it has a post
 /* Posts the event, or runs it if there is no post function. */
 void client_loop_hand_over(struct client_loop *loop, struct client_event *event);
 
-/* channel.c: reads the address and the TLS files, and makes the first channel. */
-SONDE_MUST_USE sonde_err client_channel_open(struct client *client,
-                                             const struct client_options *options,
-                                             struct sonde_diag *diag);
-void client_channel_close(struct client *client);
-/* A channel with the newest TLS files; the caller drops it. */
-struct client_channel *client_channel_take(struct client *client);
-void client_channel_drop(struct client *client, struct client_channel *channel);
+/* channel.c: checks the address and makes client->channels. */
+SONDE_MUST_USE sonde_err client_channels_open(struct client *client,
+                                              const struct client_options *options,
+                                              struct sonde_diag *diag);
 
 /* metadata.c: the token and the caller, whose values the call unrefs. Returns their number. */
 #define CLIENT_MAX_METADATA 3

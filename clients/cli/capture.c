@@ -71,6 +71,7 @@ void capture_read_completeness(const Sonde__V1__Completeness *sent,
     to->shards_asked = sent->shards_asked;
     to->shards_answered = sent->shards_answered;
     to->window_s = sent->window_s;
+    to->open_s = sent->open_s;
     to->first_unix_ns = sent->first_unix_ns;
     to->last_unix_ns = sent->last_unix_ns;
     to->recording_began_unix_ns = sent->recording_began_unix_ns;
@@ -369,6 +370,8 @@ void capture_print_completeness(const char *name, const struct capture_completen
         fprintf(stderr, ", %" PRIu64 " nodes merged into \"other\"", found->trimmed_nodes);
     if (found->shards_answered < found->shards_asked)
         fprintf(stderr, ", %u of %u shards answered", found->shards_answered, found->shards_asked);
+    if (found->open_s)
+        fprintf(stderr, "; includes %u s of an open window", found->open_s);
     if (found->recording_began_unix_ns)
         fprintf(stderr, "; recording began at %s",
                 capture_time_text(found->recording_began_unix_ns, began));

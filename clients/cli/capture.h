@@ -57,7 +57,7 @@ struct capture_settings {
 struct capture_completeness {
     bool is_known;
     uint64_t windows_expected, windows_received, dropped, unknown_stacks, trimmed_nodes;
-    uint32_t shards_asked, shards_answered, window_s;
+    uint32_t shards_asked, shards_answered, window_s, open_s;
     int64_t first_unix_ns, last_unix_ns, recording_began_unix_ns;
     uint64_t drawn_processes;
     double drawn_for, drawn_deviation;

@@ -49,10 +49,11 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
     selection->until_unix_ns = range->until_unix_ns;
 }
 
-const struct sonde_format_info *history_choose_format(const char *name, const char *path) {
+const struct sonde_format_info *history_choose_format(const char *name, const char *path,
+                                                      unsigned subjects) {
     if (!name && !path)
         return sonde_format_info(SONDE_FORMAT_TEXT_TOP);
-    return format_choose(name, path ? path : "-", FORMATS_ANY);
+    return format_choose(name, path ? path : "-", subjects);
 }
 
 sonde_err history_explain(sonde_err err, struct sonde_diag *diag) {
@@ -79,11 +80,10 @@ static void describe_history(struct service *service, char *text, size_t size) {
     protobuf_c_message_free_unpacked(answer, NULL);
 }
 
-/* An empty answer is not a profile: no file is written. */
-static sonde_err refuse_empty(struct service *service, const struct history_range *range,
-                              const struct capture_completeness *found, struct sonde_diag *diag) {
+sonde_err history_refuse_empty(struct service *service, const struct history_range *range,
+                               const struct capture_completeness *found, struct sonde_diag *diag) {
     char from[CAPTURE_TIME_BYTES], until[CAPTURE_TIME_BYTES], has[160] = "";
-    if (found->silence_count)
+    if (found && found->silence_count)
         capture_print_completeness("", found);
     describe_history(service, has, sizeof has);
     return sonde_fail(diag, SONDE_NOT_FOUND,
@@ -103,7 +103,7 @@ sonde_err history_fetch(struct service *service, const struct client_method *met
     if (!err)
         err = capture_receive(service, method, request, HISTORY_TIMEOUT_MS, &output, &result, diag);
     if (!err && found->is_known && found->windows_received == 0)
-        err = refuse_empty(service, range, found, diag);
+        err = history_refuse_empty(service, range, found, diag);
     if (!err)
         err = output_commit(&output, diag);
     output_finish(&output);

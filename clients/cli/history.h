@@ -42,7 +42,8 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
                     const char *selector, const struct history_range *range);
 /* The format for --format and --output; both NULL: a table on stdout. Returns NULL if it is
  * unknown. */
-const struct sonde_format_info *history_choose_format(const char *name, const char *path);
+const struct sonde_format_info *history_choose_format(const char *name, const char *path,
+                                                      unsigned subjects);
 
 /* Makes a query that answers with CaptureEvents, writes the result to the file and prints how
  * complete it is on stderr. SONDE_NOT_FOUND, without a file: the range has no windows. */
@@ -50,6 +51,10 @@ SONDE_MUST_USE sonde_err history_fetch(struct service *service, const struct cli
                                        const ProtobufCMessage *request,
                                        const struct history_range *range, const char *path,
                                        struct sonde_diag *diag);
+/* SONDE_NOT_FOUND with what history has instead. found is the completeness of the answer or
+ * NULL. */
+sonde_err history_refuse_empty(struct service *service, const struct history_range *range,
+                               const struct capture_completeness *found, struct sonde_diag *diag);
 /* Replaces the error of a service that has no history by one that says how to switch it on. */
 sonde_err history_explain(sonde_err err, struct sonde_diag *diag);
 

@@ -176,11 +176,11 @@ class History {
         const values = one?.value.map((value) => pointValue(value, this.state, step)) ?? [], times = one?.timeUnixS.map(number) ?? [];
         Object.assign(this.strip, { unit, bars: divisor > 0 });
         this.strip.set({ from: range.from, until: Math.max(until, range.from + step), step, series: [{ times, values }], marks: one ? await this.marks(range) : [] });
-        const { windowsExpected: all, windowsReceived: found, recordingBeganUnixNs: began, lastUnixNs, windowS, silences } = completeness, time = (ns) => formatTime(ns / 1e9, true);
+        const { windowsExpected: all, windowsReceived: found, recordingBeganUnixNs: began, lastUnixNs, windowS, openS, silences } = completeness, time = (ns) => formatTime(ns / 1e9, true);
         const { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
         this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
             `complete: ${percent(+found, +all)} of the windows${+began ? ` since ${time(began)}` : ''}${all - found > 0 ? ` (${all - found} missing)` : ''}`,
-            `windows of ${windowS} s until ${time(lastUnixNs)}`, ...['samples', 'dropped'].map((key) => `${(+completeness[key]).toLocaleString('en')} ${key}`)]
+            `windows of ${windowS} s until ${time(lastUnixNs)}${openS ? `, ${openS} s of them still open` : ''}`, ...['samples', 'dropped'].map((key) => `${(+completeness[key]).toLocaleString('en')} ${key}`)]
             : ['nothing was recorded in this range', +last ? `history has ${rangeText(first / 1e9, last / 1e9)}` : 'history is empty'])
             .concat(silences.map((one) => `host ${one.host}: nothing ${rangeText(one.fromUnixNs / 1e9, one.untilUnixNs / 1e9)}`), `the store has ${formatValue(+this.info.sizeBytes, 'bytes')}`,
                 trouble ? `nothing is stored now: ${trouble}` : []).join(' · ');

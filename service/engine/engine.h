@@ -211,6 +211,10 @@ SONDE_MUST_USE sonde_err engine_capture_cpu(struct engine *engine,
                                             struct sonde_diag *diag);
 /* Ends the capture now, with a result. */
 void engine_capture_finish(struct engine_capture *capture);
+/* Of a recording: ends the open window if it is ENGINE_CUT_NS old, and opens one for the rest of
+ * its time. Nothing is lost or counted twice. */
+#define ENGINE_CUT_NS 1000000000ull
+void engine_capture_cut(struct engine_capture *capture);
 /* Ends the capture now, without a result: on_end(SONDE_CANCELLED). */
 void engine_capture_cancel(struct engine_capture *capture);
 /* Gives the handle up, but does not end the capture. Call it exactly once, at any time; after

@@ -30,6 +30,9 @@ static const char *resource_key(const char *label) {
         {"executable", "process.executable.name"},
         {"container", "container.id"},
         {"pod", "k8s.pod.uid"},
+        {"namespace", "k8s.namespace.name"},
+        {"pod_name", "k8s.pod.name"},
+        {"container_name", "k8s.container.name"},
         {"cgroup", "process.linux.cgroup"},
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -45,8 +48,7 @@ void otlp_fill_resource(struct otlp *otlp, PROFILES(Resource) * resource, const 
     resource->attributes = otlp_get(otlp, MAX_RESOURCES * sizeof *resource->attributes);
     if (otlp->failed)
         return;
-    labels_of(target->executable, record->cgroup, target->labels, sizeof target->labels - 1,
-              &otlp->arena, labels);
+    labels_of_record(record, &otlp->arena, labels);
     add_resource(otlp, resource, "service.name", target->name, 0);
     add_resource(otlp, resource, "service.instance.id", target->uuid, 0);
     add_resource(otlp, resource, "host.name", host, 0);

@@ -57,8 +57,7 @@ static sonde_err fill_labels(struct push *push, const struct record *record, con
     struct labels *labels = sonde_arena_alloc(&push->arena, sizeof *labels);
     if (!labels)
         return SONDE_OUT_OF_MEMORY;
-    labels_of(target->executable, record->cgroup, target->labels, sizeof target->labels - 1,
-              &push->arena, labels);
+    labels_of_record(record, &push->arena, labels);
     add_label(push, "__name__", sonde_events[record->event].pyroscope_name);
     add_label(push, "service_name", target->name);
     add_label(push, "host", host);

@@ -104,6 +104,12 @@ void local_history_info(void *context, struct rpc_recorder_state *info) {
     memcpy(info->refusal, state.refusal, sizeof info->refusal);
 }
 
+void local_history_refresh(void *context) {
+    struct local_history *history = context;
+    if (history->recording)
+        recording_refresh(history->recording);
+}
+
 void local_history_finish(struct local_history *history) {
     if (history)
         recording_finish(history->recording);

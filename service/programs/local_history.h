@@ -4,7 +4,7 @@
  * --pyroscope the recording also feeds the exporter, which does not need the store. A store that
  * cannot be opened is tried again (service/programs/late_store.h). If the recording cannot start,
  * there is one message, and the service works without it. Thread safety: one thread, except
- * local_history_info.
+ * local_history_info and local_history_refresh.
  */
 #ifndef SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
 #define SONDE_SERVICE_PROGRAMS_LOCAL_HISTORY_H
@@ -30,7 +30,9 @@ struct local_history *local_history_open(const struct local_history_options *opt
                                          struct engine *engine);
 /* Valid until local_history_close. NULL for NULL, and without a store. */
 struct store *local_history_store(const struct local_history *history);
-rpc_recorder_info local_history_info; /* context: the history. Any thread */
+/* context: the history. Any thread */
+rpc_recorder_info local_history_info;
+rpc_recorder_refresh local_history_refresh;
 /* Stores the open windows. Before engine_destroy; NULL is fine. */
 void local_history_finish(struct local_history *history);
 /* After engine_destroy and rpc_server_destroy; NULL is fine. */

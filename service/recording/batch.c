@@ -233,14 +233,12 @@ static sonde_err convert(struct conversion *conversion, const struct labels *lab
 
 sonde_err batch_add(struct batch *batch, const struct record *record, uint64_t lost,
                     uint32_t *labels_refused) {
-    const struct engine_target *target = record->target;
     struct labels *labels = sonde_arena_alloc(&batch->arena, sizeof *labels);
     struct profile_ids ids = {0};
     struct conversion conversion = {.batch = batch, .record = record, .ids = &ids};
     if (!labels)
         return SONDE_OUT_OF_MEMORY;
-    labels_of(target->executable, record->cgroup, target->labels, sizeof target->labels - 1,
-              &batch->arena, labels);
+    labels_of_record(record, &batch->arena, labels);
     if (labels_refused)
         *labels_refused = labels->refused;
     size_t stacks = batch->new_stacks.count, frames = batch->new_frames.count;

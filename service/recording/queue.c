@@ -23,7 +23,7 @@ struct queue {
     struct queue_item *first, **last;
     size_t bytes, limit_bytes;
     bool is_awake, is_closed;
-    uint64_t lost;
+    uint64_t added, lost;
     struct loss losses[QUEUE_LOSSES];
     uint32_t loss_count;
 };
@@ -93,6 +93,7 @@ static bool append(struct queue *queue, struct queue_item *item) {
     queue->bytes += item->bytes;
     *queue->last = item;
     queue->last = &item->next;
+    queue->added++;
     pthread_cond_signal(&queue->changed);
     return true;
 }
@@ -205,6 +206,13 @@ void queue_count_lost(struct queue *queue, uint64_t records) {
     lock_take(&queue->lock);
     queue->lost += records;
     lock_drop(&queue->lock);
+}
+
+uint64_t queue_added(struct queue *queue) {
+    lock_take(&queue->lock);
+    uint64_t added = queue->added;
+    lock_drop(&queue->lock);
+    return added;
 }
 
 size_t queue_bytes(struct queue *queue) {

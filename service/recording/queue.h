@@ -45,6 +45,7 @@ void queue_close(struct queue *queue);
 /* Records that were dropped; queue_count_lost adds those that the store did not take. */
 uint64_t queue_lost(struct queue *queue);
 void queue_count_lost(struct queue *queue, uint64_t records);
-size_t queue_bytes(struct queue *queue); /* of what waits */
+size_t queue_bytes(struct queue *queue);   /* of what waits */
+uint64_t queue_added(struct queue *queue); /* items, since the start */
 
 #endif

@@ -29,9 +29,13 @@ struct recording {
     _Atomic bool is_finished; /* record_finish was called */
     bool has_logged_labels, has_logged_refusal;
 
-    struct lock lock; /* guards what follows */
-    pthread_cond_t stop;
+    struct lock lock;       /* guards what follows */
+    pthread_cond_t changed; /* what follows, except the trouble */
     bool is_stopping;
+    bool is_refreshing, is_awaited; /* recording_refresh runs; it waits for the writer */
+    bool is_scan_due;               /* it waits for the CPU times */
+    uint64_t written;               /* items of the queue that the writer is done with */
+    int64_t fresh_ns;               /* on the monotonic clock: when the last refresh began */
     char trouble[256];
 };
 
@@ -52,11 +56,17 @@ static void set_trouble(struct recording *recording, const char *text) {
 static bool pause_for(struct recording *recording, int64_t ns) {
     const struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + ns);
     lock_take(&recording->lock);
-    while (!recording->is_stopping && lock_wait_until(&recording->lock, &recording->stop, &until))
+    while (!recording->is_stopping &&
+           lock_wait_until(&recording->lock, &recording->changed, &until))
         continue;
     bool goes_on = !recording->is_stopping;
     lock_drop(&recording->lock);
     return goes_on;
+}
+
+/* With the lock held, until then. */
+static bool wait_for_change(struct recording *recording, const struct timespec *until) {
+    return lock_wait_until(&recording->lock, &recording->changed, until);
 }
 
 static void finish_recorder(struct recording *recording) {
@@ -136,12 +146,29 @@ static void add_item(struct recording *recording, const struct queue_item *item)
         report_labels(recording, item);
 }
 
+/* Windows of many targets end together. */
+static void gather(struct recording *recording) {
+    const struct timespec until = clock_wait_end(RECORDING_GATHER_MS);
+    lock_take(&recording->lock);
+    while (!recording->is_stopping && !recording->is_awaited && wait_for_change(recording, &until))
+        continue;
+    lock_drop(&recording->lock);
+}
+
+static void note_written(struct recording *recording, size_t count) {
+    lock_take(&recording->lock);
+    recording->written += count;
+    pthread_cond_broadcast(&recording->changed);
+    lock_drop(&recording->lock);
+}
+
 /* False if the store has failed for good. */
 static bool write_list(struct recording *recording, struct queue_item *list) {
     size_t count = 0;
     for (const struct queue_item *item = list; item; item = item->next, count++)
         add_item(recording, item);
     bool goes_on = put(recording, count);
+    note_written(recording, count);
     batch_clear(&recording->batch);
     queue_free(list);
     return goes_on;
@@ -160,7 +187,7 @@ static void *run_writer(void *context) {
         if (list)
             goes_on = write_list(recording, list);
         if (list && goes_on && !is_stopping)
-            (void)pause_for(recording, RECORDING_GATHER_MS * (NS_PER_S / 1000));
+            gather(recording);
     }
     return NULL;
 }
@@ -195,26 +222,58 @@ static void report_step(struct recording *recording, int64_t *ahead_ns) {
     log_line(recording, "history: ", line);
 }
 
+struct scans {
+    int64_t last_ns;      /* on the monotonic clock; 0 = there is none to compare with */
+    int64_t next_unix_ns; /* when one is due */
+};
+
+/* Not within a second of another one: times in a store are whole seconds. */
+static void scan_early(struct recording *recording, struct scans *scans) {
+    if (recording->totals && clock_ns(CLOCK_MONOTONIC) - scans->last_ns >= NS_PER_S &&
+        scans->next_unix_ns - clock_ns(CLOCK_REALTIME) >= NS_PER_S)
+        scan(recording, &scans->last_ns);
+}
+
+/* False if the recording is stopping. A scan that somebody waits for is made at once. */
+static bool pause_clock(struct recording *recording, int64_t ns, struct scans *scans) {
+    const struct timespec until = clock_timespec(clock_ns(CLOCK_MONOTONIC) + ns);
+    bool is_in_time = true;
+    lock_take(&recording->lock);
+    while (!recording->is_stopping && is_in_time && !recording->is_scan_due)
+        is_in_time = wait_for_change(recording, &until);
+    bool goes_on = !recording->is_stopping, is_scan_due = recording->is_scan_due;
+    lock_drop(&recording->lock);
+    if (!is_scan_due)
+        return goes_on;
+    scan_early(recording, scans);
+    lock_take(&recording->lock);
+    recording->is_scan_due = false;
+    pthread_cond_broadcast(&recording->changed);
+    lock_drop(&recording->lock);
+    return goes_on;
+}
+
 /* Wakes up at each full second. */
 static void *run_clock(void *context) {
     struct recording *recording = context;
     int64_t window_ns = recording->options.window_ms * (NS_PER_S / 1000);
-    int64_t ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC), last_scan_ns = 0;
-    int64_t next_scan_ns = clock_ns(CLOCK_REALTIME), pause_ns = 0;
+    int64_t ahead_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC), pause_ns = 0;
+    struct scans scans = {.next_unix_ns = clock_ns(CLOCK_REALTIME)};
     pthread_setname_np(pthread_self(), "history-clock");
     do {
         record_tick(recording->recorder, (uint64_t)clock_ms(CLOCK_MONOTONIC));
         report_step(recording, &ahead_ns);
         int64_t now = clock_ns(CLOCK_REALTIME);
-        if (recording->totals && (now >= next_scan_ns || next_scan_ns - now > window_ns)) {
-            scan(recording, &last_scan_ns);
-            next_scan_ns = now - now % window_ns + window_ns;
+        bool is_due = now >= scans.next_unix_ns || scans.next_unix_ns - now > window_ns;
+        if (recording->totals && is_due) {
+            scan(recording, &scans.last_ns);
+            scans.next_unix_ns = now - now % window_ns + window_ns;
         }
         now = clock_ns(CLOCK_REALTIME);
         pause_ns = NS_PER_S - now % NS_PER_S;
-        if (recording->totals && next_scan_ns - now < pause_ns)
-            pause_ns = next_scan_ns - now;
-    } while (pause_for(recording, pause_ns) && !atomic_load(&recording->is_finished));
+        if (recording->totals && scans.next_unix_ns - now < pause_ns)
+            pause_ns = scans.next_unix_ns - now;
+    } while (pause_clock(recording, pause_ns, &scans) && !atomic_load(&recording->is_finished));
     return NULL;
 }
 
@@ -305,7 +364,7 @@ sonde_err recording_start(const struct recording_options *options, struct record
     if (!options->queue_bytes)
         recording->options.queue_bytes = QUEUE_BYTES;
     lock_init(&recording->lock, LOCK_RECORDING);
-    pthread_cond_init(&recording->stop, NULL);
+    pthread_cond_init(&recording->changed, NULL);
     sonde_err err = begin(recording, diag);
     *created = recording;
     return err;
@@ -322,6 +381,56 @@ void recording_state(struct recording *recording, struct recording_state *state)
     lock_take(&recording->lock);
     memcpy(state->trouble, recording->trouble, sizeof state->trouble);
     lock_drop(&recording->lock);
+}
+
+/* With the lock held: false if there is nothing to do, or somebody else has done it. */
+static bool begin_refresh(struct recording *recording, const struct timespec *until) {
+    bool is_in_time = true;
+    while (recording->is_refreshing && is_in_time)
+        is_in_time = wait_for_change(recording, until);
+    int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+    if (!is_in_time || recording->is_stopping || recording->trouble[0] ||
+        now_ns - recording->fresh_ns < (int64_t)RECORD_FRESH_MS * (NS_PER_S / 1000))
+        return false;
+    recording->fresh_ns = now_ns;
+    recording->is_refreshing = recording->is_scan_due = true;
+    pthread_cond_broadcast(&recording->changed);
+    return true;
+}
+
+static void await_scan(struct recording *recording, const struct timespec *until) {
+    bool is_in_time = true;
+    lock_take(&recording->lock);
+    while (recording->is_scan_due && is_in_time && !recording->is_stopping)
+        is_in_time = wait_for_change(recording, until);
+    lock_drop(&recording->lock);
+}
+
+/* Until all that was recorded before is stored. */
+static void await_writer(struct recording *recording, const struct timespec *until) {
+    uint64_t added = queue_added(recording->queue);
+    bool is_in_time = true;
+    lock_take(&recording->lock);
+    recording->is_awaited = true;
+    pthread_cond_broadcast(&recording->changed);
+    while (recording->written < added && is_in_time && !recording->is_stopping &&
+           !recording->trouble[0])
+        is_in_time = wait_for_change(recording, until);
+    recording->is_refreshing = recording->is_awaited = recording->is_scan_due = false;
+    pthread_cond_broadcast(&recording->changed);
+    lock_drop(&recording->lock);
+}
+
+void recording_refresh(struct recording *recording) {
+    const struct timespec until = clock_wait_end(RECORDING_REFRESH_MS);
+    lock_take(&recording->lock);
+    bool is_needed = recording->has_writer && begin_refresh(recording, &until);
+    lock_drop(&recording->lock);
+    if (!is_needed)
+        return;
+    record_cut(recording->recorder, RECORDING_REFRESH_MS / 2);
+    await_scan(recording, &until);
+    await_writer(recording, &until);
 }
 
 void recording_forget(struct recording *recording) {
@@ -343,7 +452,7 @@ void recording_finish(struct recording *recording) {
         finish_recorder(recording);
     lock_take(&recording->lock);
     recording->is_stopping = true;
-    pthread_cond_broadcast(&recording->stop);
+    pthread_cond_broadcast(&recording->changed);
     lock_drop(&recording->lock);
     if (recording->queue)
         queue_wake(recording->queue);
@@ -362,7 +471,7 @@ void recording_destroy(struct recording *recording) {
     queue_destroy(recording->queue);
     totals_destroy(recording->totals);
     batch_finish(&recording->batch);
-    pthread_cond_destroy(&recording->stop);
+    pthread_cond_destroy(&recording->changed);
     lock_finish(&recording->lock);
     free(recording);
 }

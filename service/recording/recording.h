@@ -23,9 +23,10 @@
 #define RECORDING_HZ           19
 #define RECORDING_MAX_OVERHEAD 0.005 /* of a target's CPU time */
 #define RECORDING_BATCH_BYTES  (8u << 20)
-#define RECORDING_STEP_S       2   /* the date is set by more: reported */
-#define RECORDING_GATHER_MS    300 /* windows of many targets end together: one batch */
-#define RECORDING_RETRY_S      1   /* the first pause after a failure; it doubles */
+#define RECORDING_STEP_S       2    /* the date is set by more: reported */
+#define RECORDING_GATHER_MS    300  /* windows of many targets end together: one batch */
+#define RECORDING_REFRESH_MS   1500 /* longest wait of recording_refresh */
+#define RECORDING_RETRY_S      1    /* the first pause after a failure; it doubles */
 #define RECORDING_MAX_RETRY_S  30
 
 struct recording;
@@ -63,6 +64,11 @@ struct recording_state {
 SONDE_MUST_USE sonde_err recording_start(const struct recording_options *options,
                                          struct recording **recording, struct sonde_diag *diag);
 void recording_state(struct recording *recording, struct recording_state *state);
+/* Ends the open windows and waits until the store has them, so that a query finds what was sampled
+ * until about a second ago. Windows that are younger stay open, which limits how many there are. A
+ * store that takes nothing at the moment is not waited for. Any thread, before
+ * recording_destroy. */
+void recording_refresh(struct recording *recording);
 /* Only from the store's put: later batches have all stacks and frames again, because the store has
  * forgotten some. */
 void recording_forget(struct recording *recording);

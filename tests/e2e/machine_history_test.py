@@ -80,6 +80,8 @@ def test_unprepared_processes_have_a_history_and_a_guest_is_not_counted_twice():
     check.until(lambda: re.search(r"targets being recorded: [1-9]", service.doctor()), seconds=30, what="the first window")
     prepared = start(GUEST, 12, LD_PRELOAD=os.path.join(stack.PREFIX, "lib/libsonde.so"), SONDE_SOCKET=service.guest)
     lone = start(LONE, 12)
+    check.until(lambda: re.search(r"; includes \d+ s of an open window", service.history(os.path.basename(LONE))[1]), seconds=20,
+                what="the open window of a process that has just begun")
     used_by_short = sum(cpu_ns(start(SHORT, 1.5)) for _ in range(6))
     used = {LONE: cpu_ns(lone), GUEST: cpu_ns(prepared), SHORT: used_by_short}
     for path, ns in used.items():

@@ -427,7 +427,7 @@ def test_pyroscope_gets_labels_and_a_pprof_file():
         (series,), names = first.message.series, [label.name for label in first.message.series[0].labels]
         check.equal(names, sorted(names))
         check.equal(labels(series), {"__name__": "process_cpu", "service_name": "shop", "host": os.uname().nodename, "team": "blue",
-                                     "zone": "a/1", "executable": "shopd", "cgroup": "/system.slice/shop.service"})
+                                     "zone": "a/1", "executable": "shopd", "unit": "shop.service", "cgroup": "/system.slice/shop.service"})
         check.equal([labels(received.message.series[0])["__name__"] for received in collector.requests[1:]], ["memory"] * 3)
         ids = {received.message.series[0].samples[0].ID for received in collector.requests}
         check.equal(len(ids), 4)

@@ -142,12 +142,13 @@ class History:
         self.check(request.selection, context)
         answer = self.m.QuerySeriesResponse(unit="nanoseconds", step_s=request.step_s or 36,
                                             completeness=self.completeness(request))
-        for host in ("a", "b"):
+        values = ("redis", "b") if list(request.group_by) == ["service"] else ("a", "b")
+        for value in values:
             series = answer.series.add(time_unix_s=[1700000000, 1700000010], value=[7, 9])
             if request.function:
                 series.value[:] = [len(request.function), 0]
             for name in request.group_by:
-                series.labels.add(name=name, value=host)
+                series.labels.add(name=name, value=value)
             if not request.group_by:
                 break
         return answer

@@ -20,6 +20,7 @@ void setup_serve(struct setup *setup) {
         .captures_dir = setup->captures,
         .captures = SETUP_CAPTURES,
         .separates_users = setup->separates_users,
+        .recorder_refresh = setup->refresh,
         .export_info = setup->export_info,
     };
     struct sonde_diag diag = {0};

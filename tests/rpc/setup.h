@@ -13,10 +13,11 @@
 
 struct setup {
     char folder[32], address[64], captures[64];
-    struct engine *engine;        /* NULL = Profiler is not served */
-    bool separates_users;         /* for setup_serve */
-    rpc_export_info *export_info; /* for setup_serve; NULL = nothing is sent */
-    struct store *history;        /* NULL = none; the test closes it */
+    struct engine *engine;         /* NULL = Profiler is not served */
+    bool separates_users;          /* for setup_serve */
+    rpc_export_info *export_info;  /* for setup_serve; NULL = nothing is sent */
+    struct store *history;         /* NULL = none; the test closes it */
+    rpc_recorder_refresh *refresh; /* for setup_serve, with NULL; NULL = nothing is recorded */
     struct rpc_server *server;
     struct client *client;
 };

@@ -17,6 +17,10 @@
 static const struct profile_setup setup = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, PROFILE_NEGOTIATES,
                                            FORMATS_CPU, "attachment; filename=\"history\""};
 
+static const struct profile_setup of_two = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
+                                            PROFILE_NEGOTIATES, FORMATS_DIFFERENCE,
+                                            "attachment; filename=\"history\""};
+
 /* ---- Profiles ---- */
 
 static void refuse(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag) {
@@ -45,13 +49,13 @@ static void on_result(struct profile_reply *reply, const Sonde__V1__ResultStart 
         return;
     snprintf(reply->completeness, sizeof reply->completeness,
              "windows=%llu/%llu samples=%llu dropped=%llu trimmed=%llu shards=%u/%u first=%lld "
-             "last=%lld began=%lld silences=%llu drawn=%llu/%.0f deviation=%.3f",
+             "last=%lld open=%u began=%lld silences=%llu drawn=%llu/%.0f deviation=%.3f",
              (unsigned long long)known->windows_received,
              (unsigned long long)known->windows_expected, (unsigned long long)known->samples,
              (unsigned long long)known->dropped, (unsigned long long)known->trimmed_nodes,
              known->shards_answered, known->shards_asked,
              (long long)(known->first_unix_ns / HISTORY_NS_PER_S),
-             (long long)(known->last_unix_ns / HISTORY_NS_PER_S),
+             (long long)(known->last_unix_ns / HISTORY_NS_PER_S), known->open_s,
              (long long)(known->recording_began_unix_ns / HISTORY_NS_PER_S),
              (unsigned long long)known->n_silences + known->silences_omitted,
              (unsigned long long)known->drawn_processes, known->drawn_for, known->drawn_deviation);
@@ -133,7 +137,7 @@ void handle_history_diff(const struct request_context *context) {
         refuse_request(context, err, &diag, &arena);
         return;
     }
-    if (profile_format_read(context, &setup, setup.format, &format)) {
+    if (profile_format_read(context, &of_two, of_two.format, &format)) {
         Sonde__V1__Rendering rendering = profile_format_rendering(&format);
         request.base_selection = &base;
         request.selection = &selection;

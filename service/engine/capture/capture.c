@@ -102,6 +102,23 @@ void engine_capture_cancel(struct engine_capture *capture) {
     engine_post(capture->engine, &capture->cancel);
 }
 
+/* The message can be posted again from here on. */
+static void on_cut(struct engine *engine, struct message *message) {
+    struct engine_capture *capture = container_of(message, struct engine_capture, cut);
+    atomic_store(&capture->is_cut_posted, false);
+    capture->is_cut_due = true;
+    target_wake_now(capture->target);
+    capture_release(capture);
+}
+
+void engine_capture_cut(struct engine_capture *capture) {
+    if (atomic_exchange(&capture->is_cut_posted, true))
+        return;
+    capture_retain(capture);
+    capture->cut.run = on_cut;
+    engine_post(capture->engine, &capture->cut);
+}
+
 void engine_capture_release(struct engine_capture *capture) {
     capture_release(capture);
 }

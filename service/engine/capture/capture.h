@@ -5,7 +5,7 @@
  *
  * A capture holds two references when it is created: the caller's handle and its place on the
  * target, which it gives up after its last event. Thread safety: engine thread only, except for the
- * reference count and the two request flags, which any thread may use. */
+ * reference count and the request flags, which any thread may use. */
 #ifndef SONDE_SERVICE_ENGINE_CAPTURE_CAPTURE_H
 #define SONDE_SERVICE_ENGINE_CAPTURE_CAPTURE_H
 
@@ -30,8 +30,9 @@ struct engine_capture {
     struct target *target; /* retained */
     struct engine_capture_events events;
     void *context;
-    struct message start, finish, cancel;
-    _Atomic bool is_finish_requested, is_cancel_requested;
+    struct message start, finish, cancel, cut;
+    _Atomic bool is_finish_requested, is_cancel_requested, is_cut_posted;
+    bool is_cut_due; /* the next tick ends the window */
 };
 
 void capture_init(struct engine_capture *capture, const struct capture_ops *ops,

@@ -239,6 +239,13 @@ static void close_window(struct cpu_capture *capture, uint64_t now_ns) {
         samples_trim_stacks(capture->base.target);
 }
 
+/* Times in a store are whole seconds, so a shorter window would overlap the next one. */
+static void cut_window(struct cpu_capture *capture, uint64_t now_ns) {
+    if (now_ns - capture->window.start_ns >= ENGINE_CUT_NS &&
+        capture->job_count < ENGINE_MAX_QUEUED_JOBS)
+        close_window(capture, now_ns);
+}
+
 static bool is_over(const struct cpu_capture *capture, uint64_t now_ns) {
     return (capture->end_ns != 0 && now_ns >= capture->end_ns) ||
            capture->samples >= capture->limit_samples ||
@@ -246,12 +253,16 @@ static bool is_over(const struct cpu_capture *capture, uint64_t now_ns) {
 }
 
 static void tick_running(struct cpu_capture *capture, uint64_t now_ns) {
+    bool is_cut_due = capture->base.is_cut_due;
+    capture->base.is_cut_due = false;
     if (is_over(capture, now_ns)) {
         cpu_capture_close(capture);
         return;
     }
     if (capture->window_end_ns != 0 && now_ns >= capture->window_end_ns)
         close_window(capture, now_ns);
+    else if (is_cut_due && capture->spec.is_recording)
+        cut_window(capture, now_ns);
     if (capture->progress_ns != 0 && now_ns >= capture->progress_ns) {
         jobs_progress(capture, now_ns);
         capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;

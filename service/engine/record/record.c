@@ -39,16 +39,19 @@ static void begin_request(struct recorded *recorded) {
 
 /* ---- CPU time ---- */
 
-static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_metadata *metadata) {
-    struct capture_slot *slot = context;
+static void note_delivery(struct capture_slot *slot, int64_t until_unix_ns) {
+    struct recorder *recorder = slot->recorded->recorder;
+    lock_take(&recorder->lock);
+    slot->until_unix_ns = until_unix_ns;
+    slot->is_mute = false;
+    pthread_cond_broadcast(&recorder->delivered);
+    lock_drop(&recorder->lock);
+}
+
+static void deliver_window(struct capture_slot *slot, struct sonde_profile *profile,
+                           const struct engine_metadata *metadata) {
     struct recorded *recorded = slot->recorded;
     struct recorder *recorder = recorded->recorder;
-    slot->pause_ms = 0;
-    if (recorded->machine) {
-        record_machine_add(recorded, profile, metadata);
-        return;
-    }
     const struct record record = {
         .event = slot == &recorded->slots[CPU] ? SONDE_ON_CPU : SONDE_OFF_CPU,
         .target = &recorded->target,
@@ -64,6 +67,17 @@ static void on_profile(void *context, struct sonde_profile *profile,
         .weight = slot->choice.weight,
     };
     recorder->options.on_record(recorder->options.context, &record);
+}
+
+static void on_profile(void *context, struct sonde_profile *profile,
+                       const struct engine_metadata *metadata) {
+    struct capture_slot *slot = context;
+    slot->pause_ms = 0;
+    if (slot->recorded->machine)
+        record_machine_add(slot->recorded, profile, metadata);
+    else
+        deliver_window(slot, profile, metadata);
+    note_delivery(slot, metadata->end_unix_ns);
 }
 
 static bool is_same(struct record_choice left, struct record_choice right) {
@@ -104,6 +118,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     if (!err && !is_same(slot->choice, slot->recorded->choice))
         slot->retry_ms = 0; /* it was ended for another choice */
     note_refusal(slot->recorded, err, diag);
+    pthread_cond_broadcast(&recorder->delivered);
     end_request(slot->recorded);
     lock_drop(&recorder->lock);
     engine_capture_release(ended);
@@ -132,6 +147,7 @@ static void start_capture(struct capture_slot *slot) {
         return;
     slot->choice = recorded->choice;
     slot->retry_ms = UINT64_MAX;
+    slot->until_unix_ns = clock_ns(CLOCK_REALTIME);
     if (recorded->choice.frequency_hz == 0)
         return;
     begin_request(recorded);
@@ -302,6 +318,7 @@ sonde_err record_create(struct engine *engine, const struct record_options *opti
     recorder->now_ms = options->now_monotonic_ms;
     lock_init(&recorder->lock, LOCK_RECORDER);
     pthread_cond_init(&recorder->idle, NULL);
+    pthread_cond_init(&recorder->delivered, NULL);
     sonde_err err = options->machine ? record_machine_create(recorder) : SONDE_OK;
     if (!err)
         err = engine_watch(engine, on_target, recorder, &recorder->watch);
@@ -402,6 +419,7 @@ void record_finish(struct recorder *recorder) {
     recorder->watch = NULL;
     lock_take(&recorder->lock);
     recorder->is_finishing = true;
+    pthread_cond_broadcast(&recorder->delivered);
     for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next)
         finish_captures(recorded);
     if (recorder->machine)
@@ -429,6 +447,7 @@ void record_destroy(struct recorder *recorder) {
         release(recorder->machine);
     record_machine_finish(recorder);
     pthread_cond_destroy(&recorder->idle);
+    pthread_cond_destroy(&recorder->delivered);
     lock_finish(&recorder->lock);
     free(recorder);
 }

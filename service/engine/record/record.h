@@ -22,6 +22,7 @@
 #define RECORD_RETRY_MS   1000u  /* before a failed capture is started again; it doubles */
 #define RECORD_MAX_TRY_MS 30000u /* up to this */
 #define RECORD_MAX_WAIT_S 2u     /* for the last windows, in record_finish */
+#define RECORD_FRESH_MS   1000u  /* record_cut leaves younger windows open */
 #define RECORD_REFUSAL    256    /* bytes of a sentence */
 
 struct record {
@@ -76,6 +77,10 @@ void record_tick(struct recorder *recorder, uint64_t now_monotonic_ms);
 uint32_t record_count(struct recorder *recorder);
 /* Why the other processes are not recorded; "" = they are, or nobody asked for them. Any thread. */
 void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]);
+/* Ends the open windows, and waits up to wait_ms until they are delivered. What was sampled more
+ * than RECORD_FRESH_MS before has been delivered then, unless its process is stopped. Any
+ * thread. */
+void record_cut(struct recorder *recorder, uint32_t wait_ms);
 /* Ends all captures and waits up to RECORD_MAX_WAIT_S for their last windows. Nothing new
  * starts. */
 void record_finish(struct recorder *recorder);

@@ -19,6 +19,8 @@ struct capture_slot {
     uint64_t retry_ms;              /* when to start the next one; UINT64_MAX = never */
     uint32_t pause_ms;              /* before the last try since a window was delivered; 0 = none */
     struct record_choice choice;    /* of the capture that runs, or ran last */
+    int64_t until_unix_ns;          /* the end of the last window, or when the capture started */
+    bool is_mute;                   /* it has delivered no window since it was last asked to */
 };
 
 struct recorded {
@@ -45,8 +47,9 @@ struct recorder {
     struct engine *engine;
     struct record_options options;
     struct engine_watch *watch;
-    struct lock lock; /* guards what follows, and the targets */
-    pthread_cond_t idle;
+    struct lock lock;         /* guards what follows, and the targets */
+    pthread_cond_t idle;      /* no request runs any more */
+    pthread_cond_t delivered; /* a window was delivered, or a capture has ended */
     struct recorded *targets;
     uint32_t requests;        /* that run */
     struct recorded *machine; /* NULL = not wanted. Not one of the targets */

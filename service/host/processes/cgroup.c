@@ -25,6 +25,12 @@ void cgroup_parse(const char *text, char path[CGROUP_BYTES]) {
     }
 }
 
+const char *cgroup_without_parents(const char *path) {
+    while (strncmp(path, "/..", 3) == 0 && (path[3] == '/' || path[3] == 0))
+        path += 3;
+    return path;
+}
+
 void cgroup_read(pid_t pid, char path[CGROUP_BYTES]) {
     char text[8192];
     process_file_read("/proc", pid, "cgroup", text, sizeof text);

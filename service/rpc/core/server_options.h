@@ -25,6 +25,9 @@ struct rpc_recorder_state {
     char refusal[256];     /* why processes without a guest are not recorded; "" = they are */
 };
 typedef void rpc_recorder_info(void *context, struct rpc_recorder_state *state);
+/* Stores what was recorded until now, so that a query finds it. Waits for a second or two at most.
+ * On a worker. */
+typedef void rpc_recorder_refresh(void *context);
 
 /* A receiver of recorded profiles. Texts that are pointers are static. */
 #define RPC_MAX_EXPORTS       2
@@ -73,8 +76,9 @@ struct rpc_server_options {
     struct store *history;
     /* Stopped when running calls are cancelled; the store's `end` (store.h), or NULL. */
     struct store_stop *history_end;
-    const struct history_namer *namer; /* history/names.h; NULL = the engine */
-    rpc_recorder_info *recorder_info;  /* any thread; NULL = nothing is recorded here */
+    const struct history_namer *namer;      /* history/names.h; NULL = the engine */
+    rpc_recorder_info *recorder_info;       /* any thread; NULL = nothing is recorded here */
+    rpc_recorder_refresh *recorder_refresh; /* NULL = nothing waits to be stored here */
     void *recorder_context;
     rpc_export_info *export_info; /* any thread; NULL = nothing is sent from here */
     void *export_context;

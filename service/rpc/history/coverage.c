@@ -21,7 +21,6 @@
 #define SECOND       INT64_C(1000000000)
 #define BEFORE_S     3600 /* a host that was silent for longer is not expected */
 #define LATE_S       15   /* totals of an interval of 10 s are stored within 5 s of its end */
-#define WINDOW_S     10   /* of recorders */
 #define MAX_HOSTS    10000
 #define MAX_SILENCES 100
 
@@ -156,11 +155,20 @@ static sonde_err add_hosts(struct coverage *coverage, const struct history_selec
 /* A silent host had at least one process, so at least one window for each window's length. */
 static void expect_missing(const struct coverage *coverage, const struct store_merge *merge) {
     Sonde__V1__Completeness *completeness = coverage->completeness;
-    uint32_t window_s = completeness->window_s ? completeness->window_s : WINDOW_S;
+    uint32_t window_s = completeness->window_s ? completeness->window_s : HISTORY_WINDOW_S;
     uint64_t missing = ((uint64_t)coverage->missing_s + window_s / 2) / window_s;
     if (!sonde_event_is_state(coverage->asked->event) &&
         merge->windows + missing > completeness->windows_expected)
         completeness->windows_expected = merge->windows + missing;
+}
+
+/* Recorders' windows end when Unix time is a multiple of their length. What is stored of the one
+ * that is open now has been stored early, for this query (selection.c). */
+static uint32_t open_s(const struct coverage *coverage, const struct store_merge *merge) {
+    int64_t now = (int64_t)time(NULL), begin = now - now % HISTORY_WINDOW_S;
+    bool is_open = coverage->query->history->refresh && coverage->until_unix_s > begin &&
+                   merge->last_unix_s > begin && !sonde_event_is_state(coverage->asked->event);
+    return is_open ? (uint32_t)(merge->last_unix_s - begin) : 0;
 }
 
 sonde_err history_completeness(struct history_query *query,
@@ -185,6 +193,7 @@ sonde_err history_completeness(struct history_query *query,
     if (merge->windows)
         completeness->window_s =
             (uint32_t)((double)merge->covered_ns / SECOND / (double)merge->windows + 0.5);
+    completeness->open_s = open_s(&coverage, merge);
     completeness->drawn_processes = merge->drawn;
     completeness->drawn_for = merge->drawn_for;
     if (merge->drawn_sum > 0)

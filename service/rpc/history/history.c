@@ -15,6 +15,7 @@ sonde_err rpc_history_create(const struct rpc_server_options *options, struct rp
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     history->store = options->history;
     history->recorder = options->recorder_info;
+    history->refresh = options->recorder_refresh;
     history->recorder_context = options->recorder_context;
     sonde_err err = pool_create("sonde-query", HISTORY_QUERIES, HISTORY_QUERIES_WAITING,
                                 &history->queries, diag);

@@ -14,6 +14,7 @@
 /* Of one caller, running and waiting, so that there is always room for others. */
 #define HISTORY_QUERIES_OF_CALLER 32u
 #define HISTORY_QUERY_S           120
+#define HISTORY_WINDOW_S          10 /* of recorders */
 #define HISTORY_WRITES            32 /* Write calls at once; each may hold a message in memory */
 
 struct pool;
@@ -23,9 +24,10 @@ struct history_names;
 struct rpc_history {
     struct store *store;
     struct pool *queries, *writers;
-    struct history_names *names; /* NULL = nothing here could name frames */
-    uint32_t writes;             /* Write calls that are running */
-    rpc_recorder_info *recorder; /* NULL = this service does not record */
+    struct history_names *names;   /* NULL = nothing here could name frames */
+    uint32_t writes;               /* Write calls that are running */
+    rpc_recorder_info *recorder;   /* NULL = this service does not record */
+    rpc_recorder_refresh *refresh; /* NULL as well */
     void *recorder_context;
 };
 

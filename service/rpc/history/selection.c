@@ -32,6 +32,12 @@ static sonde_err read_range(int64_t from_unix_ns, int64_t until_unix_ns, const c
     return SONDE_OK;
 }
 
+/* A range that reaches into the windows that are open now has what they have. */
+static void refresh(const struct rpc_history *history, const struct store_query *query) {
+    if (history->refresh && query->until_unix_s > (int64_t)time(NULL) - HISTORY_WINDOW_S)
+        history->refresh(history->recorder_context);
+}
+
 static sonde_err read_selector(const char *text, const char *prefix,
                                struct history_selection *selection, struct sonde_diag *diag) {
     struct sonde_diag inner = {0};
@@ -70,7 +76,11 @@ sonde_err history_selection_read(const struct history_query *query,
                          sent->event);
     if (!err)
         err = read_range(sent->from_unix_ns, sent->until_unix_ns, prefix, &selection->query, diag);
-    return err ? err : read_selector(sent->selector, prefix, selection, diag);
+    if (!err)
+        err = read_selector(sent->selector, prefix, selection, diag);
+    if (!err)
+        refresh(query->history, &selection->query);
+    return err;
 }
 
 sonde_err history_range_read(const struct history_query *query, int64_t from_unix_ns,
@@ -78,7 +88,11 @@ sonde_err history_range_read(const struct history_query *query, int64_t from_uni
                              struct history_selection *selection, struct sonde_diag *diag) {
     *selection = (struct history_selection){.query = {.service = "", .stop = &query->stop}};
     sonde_err err = read_range(from_unix_ns, until_unix_ns, "", &selection->query, diag);
-    return err ? err : read_selector(selector, "", selection, diag);
+    if (!err)
+        err = read_selector(selector, "", selection, diag);
+    if (!err)
+        refresh(query->history, &selection->query);
+    return err;
 }
 
 void history_selection_finish(struct history_selection *selection) {

@@ -4,11 +4,11 @@
  * its end with grpc_completion_queue_pluck. */
 #include "service/rpc/outgoing/outgoing.h"
 
+#include "api/rpc/client/channel.h"
 #include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/locks.h"
-#include "service/rpc/outgoing/outgoing_channel.h"
 
 #include <grpc/byte_buffer.h>
 #include <grpc/support/log.h>
@@ -22,7 +22,7 @@
 #define RECONNECT_STEPS 10 /* until an attempt after a failed one begins */
 
 struct rpc_outgoing {
-    struct outgoing_channel channel;
+    struct rpc_channels *channels;
     grpc_completion_queue *queue;
     grpc_metadata headers[RPC_OUTGOING_MAX_HEADERS]; /* their slices are owned */
     size_t header_count;
@@ -33,6 +33,7 @@ struct rpc_outgoing {
 
 /* One call's results. */
 struct call {
+    struct rpc_channel *channel;
     grpc_call *core;
     grpc_byte_buffer *request, *response;
     grpc_metadata_array initial, trailing;
@@ -62,6 +63,26 @@ static sonde_err add_headers(struct rpc_outgoing *outgoing,
     return SONDE_OK;
 }
 
+static sonde_err open_channels(struct rpc_outgoing *outgoing,
+                               const struct rpc_outgoing_options *options,
+                               struct sonde_diag *diag) {
+    static const struct rpc_channel_setting settings[] = {
+        {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, RPC_OUTGOING_MAX_ANSWER},
+        {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200},
+    };
+    const struct tls_files_options files = {.ca_file = options->ca_file,
+                                            .cert_file = options->cert_file,
+                                            .key_file = options->key_file,
+                                            .key_kind = SONDE_FILE_SECRET,
+                                            .log = options->log};
+    const struct rpc_channels_options channels = {.address = options->address,
+                                                  .own_tls = options->is_tls ? &files : NULL,
+                                                  .settings = settings,
+                                                  .setting_count =
+                                                      sizeof settings / sizeof *settings};
+    return rpc_channels_create(&channels, &outgoing->channels, diag);
+}
+
 /* Signals are blocked meanwhile, so that gRPC's threads inherit the mask. */
 sonde_err rpc_outgoing_create(const struct rpc_outgoing_options *options, struct rpc_outgoing **out,
                               struct sonde_diag *diag) {
@@ -79,7 +100,7 @@ sonde_err rpc_outgoing_create(const struct rpc_outgoing_options *options, struct
     outgoing->queue = grpc_completion_queue_create_for_pluck(NULL);
     sonde_err err = add_headers(outgoing, options, diag);
     if (!err)
-        err = outgoing_channel_open(options, &outgoing->channel, diag);
+        err = open_channels(outgoing, options, diag);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (err)
         rpc_outgoing_destroy(outgoing);
@@ -95,7 +116,7 @@ void rpc_outgoing_destroy(struct rpc_outgoing *outgoing) {
         grpc_slice_unref(outgoing->headers[i].key);
         grpc_slice_unref(outgoing->headers[i].value);
     }
-    outgoing_channel_close(&outgoing->channel);
+    rpc_channels_destroy(outgoing->channels);
     grpc_completion_queue_shutdown(outgoing->queue);
     grpc_completion_queue_destroy(outgoing->queue);
     grpc_shutdown();
@@ -126,21 +147,19 @@ static bool is_cancelled(struct rpc_outgoing *outgoing) {
 
 /* Waits until the channel is connected or an attempt has failed. gRPC only makes progress while a
  * thread waits for the queue, and a call on a channel whose last attempt failed ends at once. */
-static void connect(struct rpc_outgoing *outgoing) {
+static void connect(struct rpc_outgoing *outgoing, grpc_channel *core) {
     bool has_tried = false;
-    grpc_channel_reset_connect_backoff(
-        outgoing->channel.core); /* the caller pauses between calls */
+    grpc_channel_reset_connect_backoff(core); /* the caller pauses between calls */
     for (int step = 0; step < CONNECT_STEPS && !is_cancelled(outgoing); step++) {
-        grpc_connectivity_state state =
-            grpc_channel_check_connectivity_state(outgoing->channel.core, 1);
+        grpc_connectivity_state state = grpc_channel_check_connectivity_state(core, 1);
         bool has_failed = state == GRPC_CHANNEL_TRANSIENT_FAILURE;
         if (state == GRPC_CHANNEL_READY || state == GRPC_CHANNEL_SHUTDOWN ||
             (has_failed && (has_tried || step > RECONNECT_STEPS)))
             return;
         has_tried = has_tried || !has_failed;
         core_tag_sent(outgoing);
-        grpc_channel_watch_connectivity_state(outgoing->channel.core, state,
-                                              after_ms(CONNECT_STEP_MS), outgoing->queue, outgoing);
+        grpc_channel_watch_connectivity_state(core, state, after_ms(CONNECT_STEP_MS),
+                                              outgoing->queue, outgoing);
         (void)grpc_completion_queue_pluck(outgoing->queue, outgoing,
                                           gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
         core_tag_came(outgoing);
@@ -218,19 +237,20 @@ static void end(struct rpc_outgoing *outgoing, struct call *call) {
     grpc_metadata_array_destroy(&call->trailing);
     grpc_slice_unref(call->message);
     grpc_call_unref(call->core);
+    rpc_channels_drop(outgoing->channels, call->channel);
 }
 
 void rpc_outgoing_call(struct rpc_outgoing *outgoing, const char *path, struct sonde_slice request,
                        uint32_t deadline_ms, struct rpc_outgoing_answer *answer) {
     struct call call = {.message = grpc_empty_slice()};
     grpc_slice bytes = grpc_slice_from_copied_buffer(request.data, request.len);
-    outgoing_channel_renew(&outgoing->channel);
-    connect(outgoing);
+    call.channel = rpc_channels_take(outgoing->channels);
+    connect(outgoing, call.channel->core);
     grpc_metadata_array_init(&call.initial);
     grpc_metadata_array_init(&call.trailing);
     call.request = grpc_raw_byte_buffer_create(&bytes, 1);
     grpc_slice_unref(bytes);
-    call.core = grpc_channel_create_call(outgoing->channel.core, NULL, GRPC_PROPAGATE_DEFAULTS,
+    call.core = grpc_channel_create_call(call.channel->core, NULL, GRPC_PROPAGATE_DEFAULTS,
                                          outgoing->queue, grpc_slice_from_static_string(path), NULL,
                                          after_ms(deadline_ms), NULL);
     begin(outgoing, &call);

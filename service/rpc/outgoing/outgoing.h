@@ -28,9 +28,6 @@ struct rpc_outgoing_options {
     const char *ca_file, *cert_file, *key_file;
     const struct rpc_outgoing_header *headers; /* sent with each call; copied */
     size_t header_count;
-    uint32_t max_answer;           /* bytes; 0 = RPC_OUTGOING_MAX_ANSWER */
-    uint32_t keepalive_ms;         /* between pings that find a dead connection; 0 = none */
-    bool is_compressed;            /* what is sent */
     void (*log)(const char *line); /* about files that have changed; may be NULL */
 };
 

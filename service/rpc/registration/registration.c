@@ -10,15 +10,16 @@
 
 #include "api/base/clock.h"
 #include "api/os/secrets/token_file.h"
+#include "api/rpc/client/channel.h"
 #include "api/rpc/message.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "proto/sonde/v1/controller.pb-c.h"
 #include "service/collect/collect.h"
 #include "service/rpc/base/loop.h"
-#include "service/rpc/outgoing/outgoing_channel.h"
 
 #include <grpc/byte_buffer.h>
+#include <grpc/compression.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -47,9 +48,10 @@ struct registration {
     _Atomic bool is_woken;
     struct loop_timer retry;
     uint32_t failures; /* in a row */
-    /* The call, if there is one. */
-    struct outgoing_channel channel;
+    struct rpc_channels *channels;
     struct token_file *token; /* NULL = none */
+    /* The call, if there is one. */
+    struct rpc_channel *channel;
     grpc_call *call;
     unsigned pending;
     struct loop_tag status_tag, receive_tag, send_tag;
@@ -274,9 +276,9 @@ static void on_status(struct loop_tag *tag, bool ok) {
 /* ---- Calls ---- */
 
 static void connect_controller(struct registration *registration) {
-    outgoing_channel_renew(&registration->channel);
+    registration->channel = rpc_channels_take(registration->channels);
     registration->call = grpc_channel_create_call(
-        registration->channel.core, NULL, GRPC_PROPAGATE_DEFAULTS, loop_queue(registration->loop),
+        registration->channel->core, NULL, GRPC_PROPAGATE_DEFAULTS, loop_queue(registration->loop),
         grpc_slice_from_static_string(METHOD), NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
     grpc_metadata_array_init(&registration->initial);
     grpc_metadata_array_init(&registration->trailing);
@@ -329,6 +331,7 @@ static void end(struct registration *registration) {
     grpc_slice_unref(registration->details);
     grpc_call_unref(registration->call);
     registration->call = NULL;
+    rpc_channels_drop(registration->channels, registration->channel);
     if (registration->is_stopping)
         loop_close(registration->loop);
     else
@@ -370,19 +373,26 @@ static void identify(struct registration *registration) {
     sonde_arena_finish(&arena);
 }
 
-static sonde_err open_channel(struct registration *registration, struct sonde_diag *diag) {
+static const struct rpc_channel_setting settings[] = {
+    {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, MAX_REQUEST},
+    {GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS},
+    {GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0},
+    {GRPC_COMPRESSION_CHANNEL_DEFAULT_ALGORITHM, GRPC_COMPRESS_GZIP},
+    {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200},
+};
+
+static sonde_err open_channels(struct registration *registration, struct sonde_diag *diag) {
     const struct registration_options *options = &registration->options;
-    const struct rpc_outgoing_options outgoing = {
-        .address = options->address,
-        .is_tls = options->ca_file != NULL,
-        .ca_file = options->ca_file,
-        .cert_file = options->cert_file,
-        .key_file = options->key_file,
-        .max_answer = MAX_REQUEST,
-        .keepalive_ms = KEEPALIVE_MS,
-        .is_compressed = true,
-        .log = options->log,
-    };
+    const struct tls_files_options files = {.ca_file = options->ca_file,
+                                            .cert_file = options->cert_file,
+                                            .key_file = options->key_file,
+                                            .key_kind = SONDE_FILE_SECRET,
+                                            .log = options->log};
+    const struct rpc_channels_options channels = {.address = options->address,
+                                                  .own_tls = options->ca_file ? &files : NULL,
+                                                  .settings = settings,
+                                                  .setting_count =
+                                                      sizeof settings / sizeof *settings};
     sonde_err err = SONDE_OK;
     if (!strchr(options->address, ':'))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
@@ -394,7 +404,7 @@ static sonde_err open_channel(struct registration *registration, struct sonde_di
     if (options->token_file)
         err = token_file_create(options->token_file, MIN_TOKEN, options->log, &registration->token,
                                 diag);
-    return err ? err : outgoing_channel_open(&outgoing, &registration->channel, diag);
+    return err ? err : rpc_channels_create(&channels, &registration->channels, diag);
 }
 
 static sonde_err start_thread(struct registration *registration, struct sonde_diag *diag) {
@@ -427,7 +437,7 @@ sonde_err registration_start(const struct registration_options *options,
     core_skip_lock_checks();
     grpc_init();
     identify(registration);
-    sonde_err err = open_channel(registration, diag);
+    sonde_err err = open_channels(registration, diag);
     if (!err)
         err = loop_create(&registration->loop, diag);
     if (!err)
@@ -455,7 +465,7 @@ void registration_stop(struct registration *registration) {
     if (registration->loop && !registration->has_thread)
         loop_run(registration->loop);
     loop_destroy(registration->loop);
-    outgoing_channel_close(&registration->channel);
+    rpc_channels_destroy(registration->channels);
     token_file_destroy(registration->token);
     grpc_shutdown();
     free(registration);

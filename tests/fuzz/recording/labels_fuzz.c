@@ -22,7 +22,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text, data, size);
     text[size] = text[size + 1] = 0;
     cgroup_parse(text + strnlen(text, size) + 1, cgroup);
-    labels_of("fuzz", cgroup, text, size > 512 ? 512 : 1023, &arena, &labels);
+    const struct labels_source source = {.executable = "fuzz",
+                                         .cgroup = cgroup,
+                                         .declared = text,
+                                         .limit = size > 512 ? 512 : 1023,
+                                         .pods = &pod_directories_of_node};
+    labels_of(&source, &arena, &labels);
     const struct store_window window = {.event = "on-cpu",
                                         .service = "fuzz",
                                         .host = "",

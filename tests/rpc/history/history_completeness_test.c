@@ -140,6 +140,54 @@ TEST(a_range_that_ends_now_misses_nothing_of_the_open_window) {
     history_setup_end(&scene);
 }
 
+/* ---- The open window ---- */
+
+static _Atomic int refreshes;
+
+/* A recorder that stores the first seconds of its open window. */
+static void on_refresh(void *context) {
+    refreshes++;
+}
+
+static void begin_with_open_window(int64_t open, uint32_t length_s) {
+    struct recording *recording = recording_create();
+    record(recording, "web", "a", open - 100, open);
+    const struct recorded one = {.service = "web", .host = "a", .begin_unix_s = open};
+    recording_window(recording, &one)->length_s = length_s;
+    recording_row(recording, "main", "", 1000);
+    begin(recording);
+    setup_stop(&scene.base, 0);
+    scene.base.refresh = on_refresh;
+    setup_serve(&scene.base);
+    refreshes = 0;
+}
+
+TEST(a_range_up_to_now_has_the_open_window_and_says_how_much_of_it) {
+    int64_t open;
+    do /* until the answer, in the same 10 s */
+        open = (int64_t)time(NULL);
+    while (open % 10 > 5);
+    open -= open % 10;
+    begin_with_open_window(open, 3);
+    const Sonde__V1__Completeness *found =
+        ask("web", "", (int)(open - 100 - BEGIN), (int)(open + 10 - BEGIN));
+    CHECK_INT(refreshes, ==, 1);
+    CHECK_INT(found->windows_received, ==, 11);
+    CHECK_INT(found->windows_expected, ==, 11);
+    CHECK_INT(found->last_unix_ns, ==, (open + 3) * SECOND);
+    CHECK_INT(found->open_s, ==, 3);
+    CHECK_INT(ask("web", "", (int)(open - 100 - BEGIN), (int)(open - BEGIN))->open_s, ==, 0);
+    history_setup_end(&scene);
+}
+
+TEST(a_range_in_the_past_leaves_the_open_window_alone) {
+    int64_t now = (int64_t)time(NULL) / 10 * 10;
+    begin_with_open_window(now, 3);
+    CHECK_INT(ask("web", "", (int)(now - 100 - BEGIN), (int)(now - 50 - BEGIN))->open_s, ==, 0);
+    CHECK_INT(refreshes, ==, 0);
+    history_setup_end(&scene);
+}
+
 /* ---- Differences ---- */
 
 static sonde_err diff(int base_from, int base_until, int from, int until, struct sonde_diag *diag) {

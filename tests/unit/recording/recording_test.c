@@ -90,6 +90,21 @@ static int64_t stored_ns(void) {
     return sum;
 }
 
+/* Intervals of totals from a date on, within the next half an hour. */
+static uint64_t totals_after(int64_t from_unix_s) {
+    struct store_query query = {.from_unix_s = from_unix_s, .until_unix_s = from_unix_s + 1800};
+    struct store_total_row *rows;
+    struct store_merge result = {0};
+    struct sonde_arena arena = {0};
+    size_t count, filled = 0;
+    CHECK_INT(store->ops->totals(store, &query, &arena, &rows, &count, &result, NULL), ==,
+              SONDE_OK);
+    for (size_t i = 0; i < count; i++)
+        filled += rows[i].cpu_ns > 0;
+    sonde_arena_finish(&arena);
+    return filled;
+}
+
 static struct recording_state state(void) {
     struct recording_state now;
     recording_state(recording, &now);
@@ -112,6 +127,43 @@ TEST(what_a_target_does_is_stored_also_the_open_window_at_the_end) {
     CHECK_INT(state().targets, ==, 0);
     CHECK_STR(state().trouble, "");
     CHECK_STR(logged, "");
+    end();
+}
+
+/* The window is an hour long. It can be ended as soon as it is a second old. */
+static void refresh_until(int64_t ns) {
+    for (int i = 0; i < 3000 && stored_ns() < ns; i++) {
+        recording_refresh(recording);
+        pause_ms(10);
+    }
+}
+
+TEST(an_open_window_is_stored_for_a_query_and_counts_once) {
+    start(3600000);
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    refresh_until(1);
+    CHECK_NEAR((double)stored_ns(), 1000.0 * MS, 60.0 * MS);
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    refresh_until(1100 * MS);
+    CHECK_NEAR((double)stored_ns(), 2000.0 * MS, 120.0 * MS);
+    recording_refresh(recording);
+    finish();
+    CHECK_NEAR((double)stored_ns(), 2000.0 * MS, 120.0 * MS);
+    recording_refresh(recording); /* a query while the service ends */
+    end();
+}
+
+TEST(the_clocks_of_all_processes_are_stored_for_a_query) {
+    int64_t begin_s = time(NULL);
+    start(3600000);
+    for (int i = 0; i < 3000 && totals_after(begin_s) == 0; i++) {
+        recording_refresh(recording);
+        pause_ms(10);
+    }
+    CHECK_INT(totals_after(begin_s), >, 0);
+    finish();
     end();
 }
 
@@ -208,21 +260,6 @@ TEST(a_batch_that_is_refused_is_counted_and_the_next_is_whole) {
     CHECK_INT(store->ops->info(store, NULL, &info, NULL), ==, SONDE_OK);
     CHECK_INT(info.stacks, >=, 1); /* sent again, though the first batch had them */
     end();
-}
-
-/* Intervals of totals from a date on, within the next half an hour. */
-static uint64_t totals_after(int64_t from_unix_s) {
-    struct store_query query = {.from_unix_s = from_unix_s, .until_unix_s = from_unix_s + 1800};
-    struct store_total_row *rows;
-    struct store_merge result = {0};
-    struct sonde_arena arena = {0};
-    size_t count, filled = 0;
-    CHECK_INT(store->ops->totals(store, &query, &arena, &rows, &count, &result, NULL), ==,
-              SONDE_OK);
-    for (size_t i = 0; i < count; i++)
-        filled += rows[i].cpu_ns > 0;
-    sonde_arena_finish(&arena);
-    return filled;
 }
 
 static void await_totals(int64_t from_unix_s) {

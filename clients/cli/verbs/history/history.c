@@ -5,11 +5,11 @@
 
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
+#include "clients/cli/verbs/history/services.h"
 #include "clients/cli/verbs/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #define NS_PER_S 1000000000
 
@@ -19,61 +19,6 @@ struct settings {
     bool list, processes, json;
     struct cli_threads threads;
 };
-
-/* ---- The list ---- */
-
-static void print_time(int64_t unix_ns) {
-    time_t seconds = (time_t)(unix_ns / NS_PER_S);
-    struct tm local;
-    char text[24] = "-";
-    if (localtime_r(&seconds, &local))
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-    printf("%-19s  ", text);
-}
-
-static void print_service(const Sonde__V1__ServiceInfo *service) {
-    print_time(service->first_unix_ns);
-    print_time(service->last_unix_ns);
-    printf("%12.1f %6u %6u  ", (double)service->on_cpu_ns / NS_PER_S, service->hosts,
-           service->processes);
-    cli_put_name(stdout, service->name);
-    for (size_t i = 0; i < service->n_events; i++) {
-        fputs(i ? ", " : "  ", stdout);
-        cli_put_name(stdout, service->events[i]);
-    }
-    putchar('\n');
-}
-
-static void print_list(const Sonde__V1__ListServicesResponse *list) {
-    if (list->n_services == 0) {
-        puts("nothing was recorded in this time");
-        return;
-    }
-    printf("%-19s  %-19s  %12s %6s %6s  %s\n", "FIRST", "LAST", "CPU SECONDS", "HOSTS", "PROCS",
-           "SERVICE  EVENTS");
-    for (size_t i = 0; i < list->n_services; i++)
-        print_service(list->services[i]);
-}
-
-static sonde_err list(struct service *service, const struct settings *settings,
-                      const struct history_range *range, struct sonde_diag *diag) {
-    Sonde__V1__ListServicesRequest request = SONDE__V1__LIST_SERVICES_REQUEST__INIT;
-    ProtobufCMessage *answer;
-    request.from_unix_ns = range->from_unix_ns;
-    request.until_unix_ns = range->until_unix_ns;
-    if (settings->selector)
-        request.selector = (char *)settings->selector;
-    sonde_err err = service_call(service, &client_list_services, &request.base, &answer, diag);
-    if (err)
-        return history_explain(err, diag);
-    const Sonde__V1__ListServicesResponse *found = (const void *)answer;
-    if (settings->json)
-        json_print(answer);
-    else
-        print_list(found);
-    protobuf_c_message_free_unpacked(answer, NULL);
-    return SONDE_OK;
-}
 
 /* ---- Services that use a function ---- */
 
@@ -142,13 +87,21 @@ static sonde_err query(struct service *service, const struct settings *settings,
     return history_fetch(service, &client_query_profile, &request.base, range, path, diag);
 }
 
+/* Nothing says which profile is wanted. */
+static bool is_overview(const struct settings *settings, const char *name) {
+    return !*name && !settings->selector && !settings->event && !settings->output &&
+           !settings->format && !settings->function && !settings->processes;
+}
+
 static sonde_err answer(const struct settings *settings, const char *name,
                         const struct history_range *range, const struct sonde_format_info *format,
                         const char *path, struct sonde_diag *diag) {
     struct service service;
     sonde_err err = service_open(&service, &settings->service, diag);
     if (!err && settings->list)
-        err = list(&service, settings, range, diag);
+        err = history_list_services(&service, range, settings->selector, settings->json, diag);
+    else if (!err && is_overview(settings, name))
+        err = history_show_services(&service, range, diag);
     else if (!err && settings->function)
         err = uses(&service, settings, name, range, diag);
     else if (!err)
@@ -181,7 +134,7 @@ static int on_history(int argc, char **argv) {
         return cli_usage(&verb_history, "%s", diag.text);
     const char *path = settings.output ? settings.output : "-";
     const struct sonde_format_info *format =
-        history_choose_format(settings.format, settings.output);
+        history_choose_format(settings.format, settings.output, FORMATS_ANY);
     if (!format)
         return format_refuse(&verb_history, settings.format, path, FORMATS_ANY);
     sonde_err err = answer(&settings, argc > 1 ? argv[1] : "", &range, format, path, &diag);
@@ -210,11 +163,10 @@ static const struct sonde_option table[] = {
 
 static const struct sonde_options options = {
     .usage = "sonde history [SERVICE] [--from -1h] [--until now] [-o FILE]",
-    .about =
-        "Shows any range of what a service with --history recorded. Without SERVICE: the sum of "
-        "all.",
+    .about = "Shows what a service with --history recorded. Without SERVICE: CPU time by service,\n"
+             "or with -o, -f, --event or --selector the sum of all.",
     .examples =
-        "  sonde history --list\n"
+        "  sonde history\n"
         "  sonde history --function 'SSL_*' --from -24h\n"
         "  sonde history redis-server --from -25h --until -24h -o yesterday.svg\n"
         "  sonde history --selector \"host = 'web-7' AND pod LIKE 'shop-%'\" -o shop.pb.gz\n",
