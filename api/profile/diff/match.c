@@ -292,9 +292,19 @@ static sonde_err keep_location(struct match *match, uint32_t id) {
     uint32_t *entry = &match->copy.mappings[location.mapping], translated = *entry;
     sonde_err err = profile_copy_mapping(&match->copy, location.mapping);
     if (!err)
-        err = profile_copy_location_at(&match->copy, id, location.address);
+        err = profile_copy_location_as(&match->copy, id, &location);
     *entry = translated;
     return err;
+}
+
+/* To where now has it. The kind of a file may have been guessed from the order of the files, which
+ * differs between runs of several programs. */
+static sonde_err move_location(struct match *match, uint32_t id, const struct file *file) {
+    struct sonde_location location = *sonde_profile_location(match->copy.from, id);
+    location.address = move(match, &location);
+    if (location.kind == SONDE_FRAME_APPLICATION || location.kind == SONDE_FRAME_LIBRARY)
+        location.kind = match->now_files[file->match].kind;
+    return profile_copy_location_as(&match->copy, id, &location);
 }
 
 static sonde_err translate_locations(struct match *match) {
@@ -311,7 +321,7 @@ static sonde_err translate_locations(struct match *match) {
                       : name_by_file(&match->copy, id, &match->now_files[file->match],
                                      match->now_ids[file->match]);
         else
-            err = profile_copy_location_at(&match->copy, id, move(match, location));
+            err = move_location(match, id, file);
     }
     return err;
 }
