@@ -48,10 +48,9 @@ static sonde_err copy_function(struct profile_copy *copy, uint32_t id, uint32_t 
     return err;
 }
 
-/* The location at that address, without its first `skip` lines. */
-static sonde_err add_location(struct profile_copy *copy, uint32_t id, uint32_t skip,
-                              uint64_t address, uint32_t *new_id) {
-    struct sonde_location location = *sonde_profile_location(copy->from, id);
+/* The location without its first `skip` lines. */
+static sonde_err add_location(struct profile_copy *copy, struct sonde_location location,
+                              uint32_t skip, uint32_t *new_id) {
     const struct sonde_line *from = location.lines + skip;
     location.line_count -= skip;
     struct sonde_line *lines = calloc(location.line_count + 1, sizeof *lines);
@@ -62,25 +61,21 @@ static sonde_err add_location(struct profile_copy *copy, uint32_t id, uint32_t s
     }
     location.lines = lines;
     location.mapping = copy->mappings[location.mapping];
-    location.address = address;
     if (!err)
         err = sonde_profile_add_location(copy->into, &location, new_id);
     free(lines);
     return err;
 }
 
-static uint64_t address_of(const struct profile_copy *copy, uint32_t id) {
-    return sonde_profile_location(copy->from, id)->address;
-}
-
-sonde_err profile_copy_location_at(struct profile_copy *copy, uint32_t id, uint64_t address) {
-    return add_location(copy, id, 0, address, &copy->locations[id]);
+sonde_err profile_copy_location_as(struct profile_copy *copy, uint32_t id,
+                                   const struct sonde_location *location) {
+    return add_location(copy, *location, 0, &copy->locations[id]);
 }
 
 sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id, uint32_t *new_id) {
     sonde_err err = SONDE_OK;
     if (!copy->locations[id])
-        err = profile_copy_location_at(copy, id, address_of(copy, id));
+        err = profile_copy_location_as(copy, id, sonde_profile_location(copy->from, id));
     *new_id = copy->locations[id];
     return err;
 }
@@ -104,8 +99,8 @@ sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t 
     struct sonde_sample sample = sonde_profile_sample(copy->from, index);
     sonde_err err = copy_labels(copy, &sample, out->labels);
     if (!err && lines > 0)
-        err = add_location(copy, sample.locations[skip], lines,
-                           address_of(copy, sample.locations[skip]), &out->locations[0]);
+        err = add_location(copy, *sonde_profile_location(copy->from, sample.locations[skip]), lines,
+                           &out->locations[0]);
     for (uint32_t i = skip + (lines > 0); i < sample.location_count && !err; i++)
         err = profile_copy_location(copy, sample.locations[i], &out->locations[i - skip]);
     memcpy(out->values, sample.values, copy->from->type_count * sizeof *out->values);

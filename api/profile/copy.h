@@ -33,9 +33,9 @@ void profile_copy_finish(struct profile_copy *copy);
 SONDE_MUST_USE sonde_err profile_copy_mapping(struct profile_copy *copy, uint32_t id);
 SONDE_MUST_USE sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id,
                                                uint32_t *new_id);
-/* Copies a location to another address. */
-SONDE_MUST_USE sonde_err profile_copy_location_at(struct profile_copy *copy, uint32_t id,
-                                                  uint64_t address);
+/* Copies `location`, a changed one of `from`, as the translation of the location `id`. */
+SONDE_MUST_USE sonde_err profile_copy_location_as(struct profile_copy *copy, uint32_t id,
+                                                  const struct sonde_location *location);
 /* Translates the sample `index` of `from` without its first `skip` leaf locations, and the next one
  * without its first `lines` lines. Does not add it to `into`. */
 SONDE_MUST_USE sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t skip,

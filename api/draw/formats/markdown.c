@@ -8,8 +8,8 @@
  *
  * Names are code spans. A code span ends at a backtick and a table cell at a bar, so a backtick in
  * a name becomes an apostrophe, and a bar in a cell is escaped. */
+#include "api/draw/accuracy.h"
 #include "api/draw/compare/changes.h"
-#include "api/draw/memory.h"
 #include "api/draw/negatives.h"
 #include "api/draw/render.h"
 #include "api/draw/title.h"
@@ -34,6 +34,7 @@ struct markdown {
     const char *unit;
     const struct sonde_draw_comparison *comparison; /* NULL: not a difference */
     int64_t whole;                                  /* shares are of it */
+    const struct draw_accuracy *accuracy;           /* of the frames */
 };
 
 /* ---- Text ---- */
@@ -77,6 +78,20 @@ static void put_share(const struct markdown *state, int64_t value) {
     }
     draw_put_change(state->out, value, state->unit);
     sonde_buf_printf(state->out, " (%+.1f %%)", draw_percent(value, comparison->base.total));
+}
+
+/* With half the interval of its share, if that is large. */
+static void put_sampled(const struct markdown *state, int64_t value,
+                        const struct verdict_cell *cells, uint32_t frame) {
+    const struct draw_accuracy *accuracy = state->accuracy;
+    double half = accuracy->is_known ? draw_accuracy_doubt(accuracy, &cells[frame]) : 0;
+    if (half <= 0) {
+        put_share(state, value);
+        return;
+    }
+    draw_value(state->out, value, state->unit);
+    sonde_buf_printf(state->out, " (%.1f %% ± %.1f)", draw_percent(value, state->whole),
+                     100 * half / (double)state->whole);
 }
 
 /* The change of a function with its interval. */
@@ -168,7 +183,8 @@ static void put_header(const struct markdown *state, const struct sonde_profile 
         put_sides(state);
     else
         put_total(state, profile, type);
-    draw_memory_estimate(profile, options->type_index, &estimate);
+    if (!state->comparison)
+        draw_put_accuracy(profile, options->type_index, &estimate);
     if (estimate.len)
         sonde_buf_printf(out, "- %s\n", estimate.data);
     estimate.len = 0;
@@ -210,9 +226,15 @@ static int compare_frames(const void *a, const void *b, void *context) {
 static void put_function(const struct markdown *state, uint32_t number) {
     const struct draw_frame *frame = draw_tree_frame(state->tree, number);
     sonde_buf_puts(state->out, "| ");
-    put_value(state, frame->flat, frame, false);
+    if (state->comparison)
+        put_value(state, frame->flat, frame, false);
+    else
+        put_sampled(state, frame->flat, state->accuracy->flat, number);
     sonde_buf_puts(state->out, " | ");
-    put_value(state, frame->cum, frame, true);
+    if (state->comparison)
+        put_value(state, frame->cum, frame, true);
+    else
+        put_sampled(state, frame->cum, state->accuracy->cum, number);
     sonde_buf_puts(state->out, " | ");
     put_code(state->out, frame->name, true);
     sonde_buf_puts(state->out, " | ");
@@ -333,20 +355,32 @@ static sonde_err draw_threads(const struct sonde_profile *profile, size_t type_i
     return order ? SONDE_OK : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
 }
 
-static sonde_err put_document(struct markdown *state, const struct sonde_profile *profile,
-                              const struct sonde_draw_options *options, const char *type) {
+static void put_document(struct markdown *state, const struct sonde_profile *profile,
+                         const struct sonde_draw_options *options, const char *type,
+                         uint32_t *order) {
+    put_header(state, profile, options, type);
+    if (sonde_profile_sample_count(profile) == 0) {
+        sonde_buf_puts(state->out, state->comparison ? "\nno difference\n" : "\nno samples\n");
+        return;
+    }
+    put_functions(state, order);
+    put_paths(state, order);
+}
+
+/* leaves: of state->tree. */
+static sonde_err sum_and_put(struct markdown *state, const struct sonde_profile *profile,
+                             const struct sonde_draw_options *options, size_t type_index,
+                             const uint32_t *leaves) {
     uint32_t frames = state->tree->frames.count, nodes = state->tree->nodes.count;
     uint32_t *order = calloc((frames > nodes ? frames : nodes) + 1, sizeof *order);
+    struct draw_accuracy accuracy = {0};
     sonde_err err = order ? draw_tree_sum(state->tree) : SONDE_OUT_OF_MEMORY;
-    if (!err) {
-        put_header(state, profile, options, type);
-        if (sonde_profile_sample_count(profile) == 0)
-            sonde_buf_puts(state->out, state->comparison ? "\nno difference\n" : "\nno samples\n");
-        else {
-            put_functions(state, order);
-            put_paths(state, order);
-        }
-    }
+    if (!err)
+        err = draw_accuracy_init(&accuracy, profile, type_index, state->tree, leaves);
+    state->accuracy = &accuracy;
+    if (!err)
+        put_document(state, profile, options, sonde_profile_type(profile, type_index).type, order);
+    draw_accuracy_finish(&accuracy);
     free(order);
     return err;
 }
@@ -355,19 +389,18 @@ sonde_err draw_markdown(const struct sonde_profile *profile,
                         const struct sonde_draw_options *options, struct sonde_buf *out,
                         struct sonde_diag *diag) {
     size_t index = draw_time_type(profile, options);
+    uint32_t *leaves = calloc(sonde_profile_sample_count(profile) + 1, sizeof *leaves);
     struct draw_tree_options tree_options = {
-        .type_index = index, .base_index = index, .merge_threads = true};
-    struct sonde_value_type type = sonde_profile_type(profile, index);
+        .type_index = index, .base_index = index, .merge_threads = true, .leaves = leaves};
     struct markdown state = {.out = out,
-                             .unit = type.unit,
+                             .unit = sonde_profile_type(profile, index).unit,
                              .comparison = options->comparison,
                              .whole = draw_magnitude(profile, index)};
-    sonde_err err = draw_tree_build(profile, &tree_options, &state.tree, diag);
-    if (err)
-        return err;
-    err = put_document(&state, profile, options, type.type);
+    sonde_err err = leaves ? draw_tree_build(profile, &tree_options, &state.tree, diag)
+                           : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    if (!err && sum_and_put(&state, profile, options, index, leaves))
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     draw_tree_destroy(state.tree);
-    if (err)
-        return sonde_fail(diag, err, "out of memory");
-    return draw_threads(profile, index, &state, diag);
+    free(leaves);
+    return err ? err : draw_threads(profile, index, &state, diag);
 }

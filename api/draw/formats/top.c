@@ -3,8 +3,8 @@
  * The table of `go tool pprof -top`: the value of each function itself (flat) and with its callees
  * (cum). Profiles with negative values have shares of the sum of all magnitudes, as in pprof. A
  * difference has a table of changes instead, whose percentages are of the base's total. */
+#include "api/draw/accuracy.h"
 #include "api/draw/compare/changes.h"
-#include "api/draw/memory.h"
 #include "api/draw/negatives.h"
 #include "api/draw/render.h"
 #include "api/draw/short_name.h"
@@ -17,6 +17,7 @@
 #define DURATION_UNIT "nanoseconds"
 #define NAME_COLUMN   47
 #define LEAST_NAME    20
+#define DOUBT_COLUMNS 12
 
 static int64_t magnitude(int64_t value) {
     return value < 0 ? -(value + 1) : value;
@@ -123,7 +124,7 @@ static void put_header(const struct sonde_profile *profile,
         sonde_buf_putc(out, '\n');
     }
     struct sonde_buf estimate = {0};
-    draw_memory_estimate(profile, type_index, &estimate);
+    draw_put_accuracy(profile, type_index, &estimate);
     if (estimate.len)
         sonde_buf_printf(out, "# %s\n", estimate.data);
     estimate.len = 0;
@@ -169,50 +170,108 @@ static void put_name(const char *name, size_t max_columns, struct sonde_buf *out
     sonde_buf_putc(out, '\n');
 }
 
-static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32_t count,
-                     const struct sonde_profile *profile, const struct sonde_draw_options *options,
-                     struct sonde_buf *out) {
-    int64_t whole = draw_magnitude(profile, options->type_index);
-    const char *type_unit = sonde_profile_type(profile, options->type_index).unit;
-    uint32_t rows =
-        options->max_rows && options->max_rows < count ? (uint32_t)options->max_rows : count;
-    struct draw_unit unit = choose_unit(tree, order, rows, type_unit);
-    int64_t sum = 0;
-    if (rows < count)
-        sonde_buf_printf(out, "Showing %u of %u functions\n", rows, count);
-    sonde_buf_puts(out, "      flat   flat%    sum%        cum    cum%  name\n");
-    for (uint32_t i = 0; i < rows; i++) {
-        const struct draw_frame *frame = draw_tree_frame(tree, order[i]);
-        sum = draw_add(sum, frame->flat);
-        put_cell(out, frame->flat, &unit);
-        sonde_buf_printf(out, " %6.2f%% %6.2f%% ", draw_percent(frame->flat, whole),
-                         draw_percent(sum, whole));
-        put_cell(out, frame->cum, &unit);
-        sonde_buf_printf(out, " %6.2f%%  ", draw_percent(frame->cum, whole));
-        put_name(frame->name, options->max_columns, out);
+/* ---- Rows ---- */
+
+struct rows {
+    const struct draw_tree *tree;
+    const uint32_t *order; /* frames */
+    uint32_t count;
+    const struct draw_accuracy *accuracy;
+    bool has_doubts; /* a row's value is not exact */
+    int64_t whole, sum;
+    struct draw_unit unit;
+};
+
+static double doubt(const struct rows *rows, const struct verdict_cell *cells, uint32_t row) {
+    return rows->accuracy->is_known ? draw_accuracy_doubt(rows->accuracy, &cells[rows->order[row]])
+                                    : 0;
+}
+
+static bool find_doubts(const struct rows *rows) {
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (doubt(rows, rows->accuracy->flat, i) > 0 || doubt(rows, rows->accuracy->cum, i) > 0)
+            return true;
+    return false;
+}
+
+/* In points. */
+static void put_doubt(const struct rows *rows, const struct verdict_cell *cells, uint32_t row,
+                      struct sonde_buf *out) {
+    double points = 100 * doubt(rows, cells, row) / (double)rows->whole;
+    if (points >= 0.05)
+        sonde_buf_printf(out, "%*s±%.1f", points < 9.95 ? 2 : 1, "", points);
+    else
+        sonde_buf_puts(out, points > 0 ? " ±<0.1" : "      ");
+}
+
+static void put_row(struct rows *rows, uint32_t row, size_t max_columns, struct sonde_buf *out) {
+    const struct draw_frame *frame = draw_tree_frame(rows->tree, rows->order[row]);
+    rows->sum = draw_add(rows->sum, frame->flat);
+    put_cell(out, frame->flat, &rows->unit);
+    sonde_buf_printf(out, " %6.2f%% %6.2f%% ", draw_percent(frame->flat, rows->whole),
+                     draw_percent(rows->sum, rows->whole));
+    put_cell(out, frame->cum, &rows->unit);
+    sonde_buf_printf(out, " %6.2f%%", draw_percent(frame->cum, rows->whole));
+    if (rows->has_doubts) {
+        put_doubt(rows, rows->accuracy->flat, row, out);
+        put_doubt(rows, rows->accuracy->cum, row, out);
     }
+    sonde_buf_puts(out, "  ");
+    put_name(frame->name, max_columns, out);
+}
+
+static void put_rows(struct rows *rows, const struct sonde_profile *profile,
+                     const struct sonde_draw_options *options, struct sonde_buf *out) {
+    uint32_t all = rows->count;
+    size_t columns = options->max_columns;
+    if (options->max_rows && options->max_rows < all)
+        rows->count = (uint32_t)options->max_rows;
+    rows->whole = draw_magnitude(profile, options->type_index);
+    rows->unit = choose_unit(rows->tree, rows->order, rows->count,
+                             sonde_profile_type(profile, options->type_index).unit);
+    bool has_space = columns == 0 || columns >= NAME_COLUMN + DOUBT_COLUMNS + LEAST_NAME;
+    rows->has_doubts = has_space && find_doubts(rows);
+    if (rows->count < all)
+        sonde_buf_printf(out, "Showing %u of %u functions\n", rows->count, all);
+    sonde_buf_printf(out, "      flat   flat%%    sum%%        cum    cum%%%s  name\n",
+                     rows->has_doubts ? " ±flat  ±cum" : "");
+    if (rows->has_doubts && columns)
+        columns -= DOUBT_COLUMNS;
+    for (uint32_t i = 0; i < rows->count; i++)
+        put_row(rows, i, columns, out);
 }
 
 /* Lists every frame that has a value, without the root. */
-static sonde_err put_table(struct draw_tree *tree, const struct sonde_profile *profile,
-                           const struct sonde_draw_options *options, struct sonde_buf *out) {
-    uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame, count = 0;
-    uint32_t *order = calloc(tree->frames.count + 1, sizeof *order);
-    if (!order || draw_tree_sum(tree) != SONDE_OK) {
-        free(order);
-        return SONDE_OUT_OF_MEMORY;
-    }
+static void put_table(const struct draw_tree *tree, uint32_t *order,
+                      const struct draw_accuracy *accuracy, const struct sonde_profile *profile,
+                      const struct sonde_draw_options *options, struct sonde_buf *out) {
+    uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame;
+    struct rows rows = {.tree = tree, .order = order, .accuracy = accuracy};
     for (uint32_t i = 0; i < tree->frames.count; i++)
         if (i != root && (draw_tree_frame(tree, i)->flat || draw_tree_frame(tree, i)->cum))
-            order[count++] = i;
-    qsort_r(order, count, sizeof *order, options->by_total ? compare_totals : compare_frames, tree);
+            order[rows.count++] = i;
+    qsort_r(order, rows.count, sizeof *order, options->by_total ? compare_totals : compare_frames,
+            (void *)(uintptr_t)tree);
     put_header(profile, options, tree->total, out);
-    if (count == 0)
+    if (rows.count == 0)
         sonde_buf_puts(out, "no samples\n");
     else
-        put_rows(tree, order, count, profile, options, out);
+        put_rows(&rows, profile, options, out);
+}
+
+static sonde_err sum_and_put(struct draw_tree *tree, const uint32_t *leaves,
+                             const struct sonde_profile *profile,
+                             const struct sonde_draw_options *options, struct sonde_buf *out) {
+    struct draw_accuracy accuracy = {0};
+    uint32_t *order = calloc(tree->frames.count + 1, sizeof *order);
+    sonde_err err = order ? draw_tree_sum(tree) : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = draw_accuracy_init(&accuracy, profile, options->type_index, tree, leaves);
+    if (!err)
+        put_table(tree, order, &accuracy, profile, options, out);
+    draw_accuracy_finish(&accuracy);
     free(order);
-    return SONDE_OK;
+    return err;
 }
 
 sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_options *options,
@@ -220,16 +279,19 @@ sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_
     struct draw_tree_options tree_options = {.type_index = options->type_index,
                                              .base_index = options->type_index,
                                              .merge_threads = true};
-    struct draw_tree *tree;
+    struct draw_tree *tree = NULL;
     if (options->comparison && options->comparison->functions) {
         put_comparison(profile, options->type_index, options->comparison, out);
         draw_changes_table(options->comparison->functions, options, out);
         return SONDE_OK;
     }
-    sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
-    if (err)
-        return err;
-    err = put_table(tree, profile, options, out);
+    uint32_t *leaves = calloc(sonde_profile_sample_count(profile) + 1, sizeof *leaves);
+    tree_options.leaves = leaves;
+    sonde_err err = leaves ? draw_tree_build(profile, &tree_options, &tree, diag)
+                           : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    if (!err && sum_and_put(tree, leaves, profile, options, out))
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     draw_tree_destroy(tree);
-    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
+    free(leaves);
+    return err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/svg/svg.h"
-#include "api/draw/memory.h"
+#include "api/draw/accuracy.h"
 #include "api/draw/negatives.h"
 #include "api/draw/svg/embedded.h"
 #include "api/draw/title.h"
@@ -57,7 +57,7 @@ static void put_subtitle(struct draw_page *page, const struct sonde_profile *pro
         draw_put_title(subtitle, profile, options, "unknown program");
     }
     struct sonde_buf estimate = {0};
-    draw_memory_estimate(profile, options->type_index, &estimate);
+    draw_put_accuracy(profile, options->type_index, &estimate);
     if (estimate.len)
         sonde_buf_printf(subtitle, " · %s", estimate.data);
     sonde_buf_finish(&estimate);

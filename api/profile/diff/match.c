@@ -288,21 +288,26 @@ static sonde_err keep_location(struct match *match, uint32_t id) {
     uint32_t *entry = &match->copy.mappings[location.mapping], translated = *entry;
     sonde_err err = profile_copy_mapping(&match->copy, location.mapping);
     if (!err)
-        err = profile_copy_location_at(&match->copy, id, location.address);
+        err = profile_copy_location_as(&match->copy, id, &location);
     *entry = translated;
     return err;
 }
 
-/* One address of one build is the same code, whatever it was called when base was made. */
-static sonde_err move_location(struct match *match, uint32_t id) {
-    const struct sonde_location *location = sonde_profile_location(match->copy.from, id);
-    const struct file *file = &match->base_files[location->mapping];
-    uint64_t address = move(match, location);
+/* One address of one build is the same code, whatever it was called when base was made. Others go
+ * to where now has their file. The kind of a file may have been guessed from the order of the
+ * files, which differs between runs of several programs. */
+static sonde_err move_location(struct match *match, uint32_t id, const struct file *file) {
+    struct sonde_location location = *sonde_profile_location(match->copy.from, id);
+    const struct file *now = &match->now_files[file->match];
     uint32_t same = 0;
-    if (has_same_id(file, &match->now_files[file->match]))
-        same = match_places_find(&match->places, file->match, address);
-    return same ? profile_copy_location(&match->of_now, same, &match->copy.locations[id])
-                : profile_copy_location_at(&match->copy, id, address);
+    location.address = move(match, &location);
+    if (has_same_id(file, now))
+        same = match_places_find(&match->places, file->match, location.address);
+    if (same)
+        return profile_copy_location(&match->of_now, same, &match->copy.locations[id]);
+    if (location.kind == SONDE_FRAME_APPLICATION || location.kind == SONDE_FRAME_LIBRARY)
+        location.kind = now->kind;
+    return profile_copy_location_as(&match->copy, id, &location);
 }
 
 static sonde_err translate_locations(struct match *match) {
@@ -319,7 +324,7 @@ static sonde_err translate_locations(struct match *match) {
                       : name_by_file(&match->copy, id, &match->now_files[file->match],
                                      match->of_now.mappings[file->match]);
         else
-            err = move_location(match, id);
+            err = move_location(match, id, file);
     }
     return err;
 }

@@ -38,20 +38,13 @@ static double positive(int64_t value) {
     return value > 0 ? (double)value : 0;
 }
 
-/* The probability p of an object of the mean size. */
-static double probability(const struct sonde_memory_pair *pair, const struct sonde_sample *sample) {
-    double objects = positive(sample->values[pair->objects]);
-    double bytes = positive(sample->values[pair->space]);
-    return objects > 0 ? sonde_memory_samples(objects, bytes, pair->period) / objects : 1;
-}
-
 struct verdict_cell profile_weights_cell(const struct profile_weights *weights,
                                          const struct sonde_sample *sample, double scale) {
     struct verdict_cell cell = {.value = positive(sample->values[weights->type])};
     double variance = 1;
     if (weights->is_memory) {
         cell.samples = sonde_memory_sampled(&weights->memory, sample) / scale;
-        variance = 1 - probability(&weights->memory, sample);
+        variance = 1 - sonde_memory_probability(&weights->memory, sample);
     } else if (weights->count_type != SONDE_PROFILE_NO_TYPE) {
         cell.samples = positive(sample->values[weights->count_type]) / scale;
     }

@@ -70,6 +70,11 @@ double sonde_memory_sampled(const struct sonde_memory_pair *pair,
                                 (double)sample->values[pair->space], pair->period);
 }
 
-double sonde_memory_relative_error(double samples) {
-    return samples > 0 ? 1.96 / sqrt(samples) : INFINITY;
+double sonde_memory_probability(const struct sonde_memory_pair *pair,
+                                const struct sonde_sample *sample) {
+    if (pair->objects == SONDE_PROFILE_NO_TYPE || sample->values[pair->objects] <= 0)
+        return pair->period > 1 ? 0 : 1;
+    double objects = (double)sample->values[pair->objects];
+    return sonde_memory_samples(objects, (double)sample->values[pair->space], pair->period) /
+           objects;
 }

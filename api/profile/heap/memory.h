@@ -41,9 +41,10 @@ bool sonde_memory_pair(const struct sonde_profile *profile, size_t type_index,
  * which is too high if sizes are mixed. Not negative. */
 double sonde_memory_sampled(const struct sonde_memory_pair *pair,
                             const struct sonde_sample *sample);
-/* The relative error that 95 % of estimates from that many samples do not exceed,
- * 1.96 / sqrt(samples); INFINITY for 0. For several stacks, add their samples first. */
-double sonde_memory_relative_error(double samples);
+/* p for an object of the mean size of that sample's: the values' variance is (1 - p) times their
+ * square per sample. */
+double sonde_memory_probability(const struct sonde_memory_pair *pair,
+                                const struct sonde_sample *sample);
 
 /* How much of a location belongs to an allocator: the number of its innermost lines, or
  * SONDE_MEMORY_WHOLE if all of it does. The rest is the function into which the allocator's code

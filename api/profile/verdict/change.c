@@ -3,6 +3,7 @@
  * Each side is estimated by itself. A side has limits for any quantile q, which the two sides have
  * in common, so the p value is that of the q whose interval just touches 0. */
 #include "api/profile/verdict/distribution.h"
+#include "api/profile/verdict/interval.h"
 #include "api/profile/verdict/verdict.h"
 
 #include <math.h>
@@ -20,10 +21,6 @@ struct estimate {
     double effective;  /* VERDICT_SHARE: number of samples in the total */
     double count;      /* of the function, effective */
     double per_sample; /* VERDICT_AMOUNT: value of one sample; 0 = the value is exact */
-};
-
-struct limits {
-    double low, high;
 };
 
 /* ---- Sums over blocks ---- */
@@ -88,19 +85,12 @@ static void count_samples(struct estimate *estimate, const struct verdict_cell *
         estimate->count = estimate->per_sample > 0 ? cell->value / estimate->per_sample : INFINITY;
 }
 
-static struct limits wilson(double share, double samples, double q) {
-    double square = isinf(samples) ? 0 : q * q / samples;
-    double middle = (share + square / 2) / (1 + square);
-    double half = sqrt(square * (share * (1 - share) + square / 4)) / (1 + square);
-    return (struct limits){middle - half, middle + half};
-}
-
-static struct limits poisson(const struct estimate *estimate, double exposure, double q) {
-    double count = estimate->count, unit = estimate->per_sample / exposure;
-    if (isinf(count) || unit <= 0)
-        return (struct limits){estimate->value, estimate->value};
-    double half = q * sqrt(count + q * q / 4);
-    return (struct limits){(count + q * q / 2 - half) * unit, (count + q * q / 2 + half) * unit};
+static struct verdict_limits poisson(const struct estimate *estimate, double exposure, double q) {
+    double unit = estimate->per_sample / exposure;
+    if (isinf(estimate->count) || unit <= 0)
+        return (struct verdict_limits){estimate->value, estimate->value};
+    struct verdict_limits limits = verdict_poisson(estimate->count, q);
+    return (struct verdict_limits){limits.low * unit, limits.high * unit};
 }
 
 /* ---- One side ---- */
@@ -137,20 +127,20 @@ static struct half estimate_side(const struct verdict_side *side, const struct v
     return half;
 }
 
-static struct limits sampling_limits(const struct half *half, double q) {
+static struct verdict_limits sampling_limits(const struct half *half, double q) {
     const struct estimate *estimate = &half->estimate;
-    return half->measure == VERDICT_SHARE ? wilson(estimate->value, estimate->effective, q)
+    return half->measure == VERDICT_SHARE ? verdict_wilson(estimate->value, estimate->effective, q)
                                           : poisson(estimate, half->exposure, q);
 }
 
-static struct limits limits_of(const struct half *half, double q) {
+static struct verdict_limits limits_of(const struct half *half, double q) {
     const struct estimate *estimate = &half->estimate;
     if (!estimate->has_blocks)
         return sampling_limits(half, q);
     double width = q * estimate->deviation;
-    struct limits limits = {estimate->value - width, estimate->value + width};
+    struct verdict_limits limits = {estimate->value - width, estimate->value + width};
     if (estimate->is_counted && estimate->count < FEW_SAMPLES) {
-        struct limits sampling = sampling_limits(half, q);
+        struct verdict_limits sampling = sampling_limits(half, q);
         limits.low = fmin(limits.low, sampling.low);
         limits.high = fmax(limits.high, sampling.high);
     }
@@ -163,10 +153,10 @@ static double square(double value) {
     return value * value;
 }
 
-static struct limits combine(const struct half halves[2], double q) {
-    struct limits base = limits_of(&halves[0], q), now = limits_of(&halves[1], q);
+static struct verdict_limits combine(const struct half halves[2], double q) {
+    struct verdict_limits base = limits_of(&halves[0], q), now = limits_of(&halves[1], q);
     double before = halves[0].estimate.value, after = halves[1].estimate.value;
-    return (struct limits){
+    return (struct verdict_limits){
         after - before - sqrt(square(after - now.low) + square(base.high - before)),
         after - before + sqrt(square(now.high - after) + square(before - base.low))};
 }
@@ -176,7 +166,7 @@ static double degrees_of(const struct half halves[2]) {
     double sum = 0, parts = 0, least = INFINITY;
     for (int i = 0; i < 2; i++) {
         const struct estimate *estimate = &halves[i].estimate;
-        struct limits one = limits_of(&halves[i], 1);
+        struct verdict_limits one = limits_of(&halves[i], 1);
         double variance = square((one.high - one.low) / 2);
         sum += variance;
         parts += square(variance) / estimate->degrees;
@@ -190,7 +180,7 @@ static double touching_q(const struct half halves[2], double change) {
     double low = 0, high = LARGEST_Q;
     for (int i = 0; i < 60; i++) {
         double middle = (low + high) / 2;
-        struct limits limits = combine(halves, middle);
+        struct verdict_limits limits = combine(halves, middle);
         if (change > 0 ? limits.low > 0 : limits.high < 0)
             low = middle;
         else
@@ -231,7 +221,7 @@ void verdict_change(const struct verdict_side sides[2], const struct verdict_cel
     if (!halves[0].is_known || !halves[1].is_known)
         return;
     double degrees = degrees_of(halves);
-    struct limits limits = combine(halves, verdict_quantile(confidence, degrees));
+    struct verdict_limits limits = combine(halves, verdict_quantile(confidence, degrees));
     change->low = limits.low;
     change->high = limits.high;
     if (change->change != 0)
@@ -248,6 +238,6 @@ double verdict_least_change(const struct verdict_side sides[2], double share, do
             .measure = VERDICT_SHARE,
             .estimate = {.value = share, .effective = square(total.value) / total.squares}};
     }
-    struct limits limits = combine(halves, verdict_quantile(confidence, INFINITY));
+    struct verdict_limits limits = combine(halves, verdict_quantile(confidence, INFINITY));
     return (limits.high - limits.low) / 2;
 }

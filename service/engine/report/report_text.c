@@ -6,8 +6,8 @@
 
 #include "api/clock_name.h"
 #include "api/profile/timeline.h"
+#include "api/profile/verdict/interval.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -61,38 +61,35 @@ static void add_unmapped(const struct report_input *input, struct sonde_buf *tex
                          (unsigned long long)input->forgotten);
 }
 
-/* Below that many samples chance moves the share by more than a tenth: idle targets had 160 %. */
-#define FEWEST_FOR_SHARE 100
-
-/* How far chance moves a share of `samples`: two standard deviations of a Poisson count. */
-static double by_chance(uint64_t samples) {
-    return 2 / sqrt((double)samples);
+/* Samples x period compared with the process's CPU clock over the same time. A difference that
+ * chance explains is not shown as a share, because that looks like a loss. */
+static void add_share(const struct engine_metadata *metadata, double sampled_s,
+                      struct sonde_buf *text) {
+    double period_s = (double)metadata->period_ns / 1e9;
+    double target_s = (double)metadata->target_cpu_ns / 1e9;
+    struct verdict_limits limits = verdict_poisson((double)metadata->samples, VERDICT_Q95);
+    double by_chance_s = verdict_half_width(limits) * period_s;
+    if (target_s >= limits.low * period_s && target_s <= limits.high * period_s)
+        sonde_buf_printf(text,
+                         "coverage: agrees with the CPU clock (%.3f s sampled of %.3f s, ± %.3f s "
+                         "by chance)",
+                         sampled_s, target_s, by_chance_s);
+    else
+        sonde_buf_printf(
+            text, "coverage: %.1f %% ± %.1f (%.3f s sampled of %.3f s on the CPU clock)",
+            100 * sampled_s / target_s, 100 * by_chance_s / target_s, sampled_s, target_s);
 }
 
-/* Samples x period compared with the process's CPU clock over the same time. */
 static void add_coverage(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
     double sampled_s = (double)metadata->samples * (double)metadata->period_ns / 1e9;
-    double target_s = (double)metadata->target_cpu_ns / 1e9;
     if (metadata->event != SONDE_ON_CPU)
         sonde_buf_printf(text, "time of all threads: %.3f s", sampled_s);
     else if (metadata->target_cpu_ns == 0)
         sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is unknown",
                          sampled_s);
-    else if (metadata->samples < FEWEST_FOR_SHARE)
-        sonde_buf_printf(text,
-                         "coverage: %.3f s sampled of %.3f s on the CPU clock, too few samples "
-                         "for a percentage",
-                         sampled_s, target_s);
-    else if (fabs(sampled_s / target_s - 1) <= by_chance(metadata->samples))
-        sonde_buf_printf(
-            text,
-            "coverage: complete but for chance (± %.0f %%; %.3f s sampled of %.3f s on "
-            "the CPU clock)",
-            100 * by_chance(metadata->samples), sampled_s, target_s);
     else
-        sonde_buf_printf(text, "coverage: %.1f %% (%.3f s sampled of %.3f s on the CPU clock)",
-                         100 * sampled_s / target_s, sampled_s, target_s);
+        add_share(metadata, sampled_s, text);
 }
 
 static void add_cost(const struct report_input *input, struct sonde_buf *text) {

@@ -118,7 +118,7 @@ TEST(defaults_for_memory_are_its_default_type_and_palette) {
     CHECK(options.title == NULL);
     char *text = drawn(profile, SONDE_FORMAT_SVG_FLAMEGRAPH, &options);
     CHECK(strstr(text, "<title>server, live heap, 2025") && strstr(text, "data-unit=\"bytes\""));
-    CHECK(strstr(text, "estimated from 53 samples (± 26.9 %), one per 512.00 KiB") != NULL);
+    CHECK(strstr(text, "estimated from 53 samples (± 13.0 %), one per 512.00 KiB") != NULL);
     CHECK_INT(sonde_draw_defaults(server).palette, ==, SONDE_PALETTE_CPU);
     CHECK(sonde_draw_defaults(server).title == NULL);
     free(text);

@@ -41,7 +41,8 @@ TEST(svg_has_the_given_title_and_subtitle) {
 
 TEST(svg_takes_its_default_subtitle_from_the_profile) {
     char *text = drawn("server", NULL);
-    CHECK(strstr(text, ">972 samples · clock: perf cpu-clock, dithered") != NULL);
+    CHECK(strstr(text, ">972 samples · shares are exact to about ± 3 points · clock: perf ") !=
+          NULL);
     free(text);
 }
 

@@ -202,6 +202,13 @@ TEST(code_whose_name_arrived_between_the_profiles_does_not_differ) {
               ==, 2);
 }
 
+/* pprof files do not have kinds: the first file counts as the program. */
+TEST(a_program_of_several_matches_whether_or_not_it_is_the_first_file) {
+    CHECK_INT(differing(one("/a/app", "ab", 0x10000, 0, SONDE_FRAME_APPLICATION),
+                        one("/a/app", "ab", 0x20000, 0, SONDE_FRAME_LIBRARY), true),
+              ==, 0);
+}
+
 TEST(generated_code_matches_only_at_its_address) {
     CHECK_INT(differing(one("[anon]", "", 0x10000, 0, SONDE_FRAME_JIT),
                         one("[anon]", "", 0x20000, 0, SONDE_FRAME_JIT), false),

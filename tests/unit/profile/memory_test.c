@@ -55,9 +55,14 @@ TEST(samples_are_the_objects_times_their_probability) {
     CHECK_NEAR(sonde_memory_samples(0, 0, 524288), 0, 0);
 }
 
-TEST(relative_error_of_100_samples_is_a_fifth_and_of_0_infinite) {
-    CHECK_NEAR(sonde_memory_relative_error(100), 0.196, 1e-9);
-    CHECK(isinf(sonde_memory_relative_error(0)));
+TEST(large_objects_are_certain_to_be_sampled_and_small_ones_are_not) {
+    const struct sonde_memory_pair pair = {.space = 1, .objects = 0, .period = 4096};
+    const int64_t huge[] = {1, 6ll << 30}, small[] = {1000, 1000 * 41}, unknown[] = {0, 500};
+    const struct sonde_sample samples[] = {
+        {.values = huge}, {.values = small}, {.values = unknown}};
+    CHECK_NEAR(sonde_memory_probability(&pair, &samples[0]), 1, 0);
+    CHECK_NEAR(sonde_memory_probability(&pair, &samples[1]), 0.00996, 1e-5);
+    CHECK_NEAR(sonde_memory_probability(&pair, &samples[2]), 0, 0);
 }
 
 TEST(trimmed_stacks_end_in_the_program_and_keep_the_total) {

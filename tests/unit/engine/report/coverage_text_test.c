@@ -22,18 +22,25 @@ static void check_coverage(uint64_t samples, uint64_t target_cpu_ms, const char 
     sonde_profile_destroy(profile);
 }
 
-/* Two standard deviations of a count of 400 are 40, of 10,000 they are 200. */
+/* 95 % of counts of 400 are within 39 of it, of 10,000 within 196. */
 TEST(a_share_that_chance_explains_is_not_shown_as_a_loss) {
     check_coverage(400, 4390,
-                   "complete but for chance (± 10 %; 4.000 s sampled of 4.390 s on the CPU clock)");
+                   "agrees with the CPU clock (4.000 s sampled of 4.390 s, ± 0.392 s by chance)");
     check_coverage(400, 3650,
-                   "complete but for chance (± 10 %; 4.000 s sampled of 3.650 s on the CPU clock)");
-    check_coverage(400, 5000, "80.0 % (4.000 s sampled of 5.000 s on the CPU clock)");
-    check_coverage(10000, 110000, "90.9 % (100.000 s sampled of 110.000 s on the CPU clock)");
+                   "agrees with the CPU clock (4.000 s sampled of 3.650 s, ± 0.392 s by chance)");
+    check_coverage(400, 5000, "80.0 % ± 7.8 (4.000 s sampled of 5.000 s on the CPU clock)");
+    check_coverage(10000, 110000, "90.9 % ± 1.8 (100.000 s sampled of 110.000 s on the CPU clock)");
 }
 
-TEST(few_samples_and_an_unknown_clock_have_no_share) {
-    check_coverage(99, 5000,
-                   "0.990 s sampled of 5.000 s on the CPU clock, too few samples for a percentage");
+/* Idle targets had 160 %, and targets without samples 0 %. */
+TEST(few_samples_agree_with_the_clock_unless_chance_cannot_explain_them) {
+    check_coverage(8, 50,
+                   "agrees with the CPU clock (0.080 s sampled of 0.050 s, ± 0.059 s by chance)");
+    check_coverage(0, 20,
+                   "agrees with the CPU clock (0.000 s sampled of 0.020 s, ± 0.019 s by chance)");
+    check_coverage(99, 5000, "19.8 % ± 3.9 (0.990 s sampled of 5.000 s on the CPU clock)");
+}
+
+TEST(an_unknown_clock_has_no_share) {
     check_coverage(400, 0, "4.000 s sampled; the process's CPU clock is unknown");
 }
