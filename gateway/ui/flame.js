@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flame graph on a canvas. Only what is wide enough to see is visited, so a redraw costs what is on the screen, not what is in
 // the profile. A view is a range of the root's width, [from, to] of 0..1, and a first row.
-import { KIND } from './profile.js';
+import { certain, KIND } from './profile.js';
 import { fitCanvas, themeColours } from './dom.js';
 import { nodeName, textHash } from './tree.js';
 
@@ -30,10 +30,11 @@ export function moduleColour(fn, isMemory) {
     return fn.module ? pick(HUES.library, fn.module) : PLAIN;
 }
 
-// The change of a node: its sign, and four steps of size, as in the service's pictures. { sign: 0 } is no change.
+// The change of a node: its sign, and four steps of size, as in the service's pictures. { sign: 0 } is no change. Where tree.changes
+// has verdicts, it is what is certain of the change.
 export function changeOf(tree, n, byShare) {
-    const scale = byShare ? [tree.total[0] || 1, tree.baseTotal[0] || 1] : [1, 1];
-    const now = tree.total[n] / scale[0], before = tree.baseTotal[n] / scale[1], larger = Math.max(now, before);
+    const scale = byShare ? [tree.total[0] || 1, tree.baseTotal[0] || 1] : [1, 1], before = tree.baseTotal[n] / scale[1];
+    const now = tree.changes ? Math.max(0, before + certain(tree.changes[n])) : tree.total[n] / scale[0], larger = Math.max(now, before);
     const ratio = larger ? Math.abs(now - before) / larger : 0, smallest = byShare ? 0.0005 : 0.0005 * Math.max(tree.total[0], tree.baseTotal[0]);
     if (Math.abs(now - before) < smallest) return { sign: 0, step: 0, ratio: 0 };
     return { sign: now > before ? 1 : -1, step: ratio < 0.1 ? 0 : ratio < 0.3 ? 1 : ratio < 0.6 ? 2 : 3, ratio };

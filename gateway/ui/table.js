@@ -3,6 +3,7 @@
 import { button, formatChange, formatValue, h, percent } from './dom.js';
 import { Flame } from './flame.js';
 import { buildTree, functionTable, stackPaths } from './tree.js';
+import { changeText, judge } from './profile.js';
 
 const STEP = 100;
 
@@ -15,8 +16,9 @@ function tableColumns(tree, unit, isDiff) {
         return [['self', 'Self', 'spent in the function itself', (r) => r.self, (r) => part(r.self, whole)],
             ['total', 'Total', 'with all functions that it calls', (r) => r.total, (r) => part(r.total, whole)]];
     }
+    const judged = ({ verdict }) => `${verdict.verdict > 0 ? '▲' : verdict.verdict < 0 ? '▼' : '~'} ${changeText(verdict)}`;
     const points = (value) => `${value > 0 ? '▲ +' : value < 0 ? '▼ −' : ''}${percent(Math.abs(value), 1)}`;
-    return [['size', 'Change', 'size of the change of the total share', (r) => Math.abs(change(r.total, r.baseTotal)), (r) => points(change(r.total, r.baseTotal))],
+    return [['size', 'Change', 'size of the change of the total share', (r) => Math.abs(change(r.total, r.baseTotal)), (r) => (r.verdict ? judged(r) : points(change(r.total, r.baseTotal)))],
         ['absolute', 'Absolute', 'change of the total value', (r) => r.total - r.baseTotal, (r) => formatChange(r.total - r.baseTotal, unit)],
         ['before', 'Base', 'total in the base', (r) => r.baseTotal, (r) => part(r.baseTotal, before)],
         ['now', 'New', 'total in the new profile', (r) => r.total, (r) => (r.total ? part(r.total, whole) : r.baseTotal ? 'gone' : '0'),]];
@@ -30,6 +32,7 @@ export class FunctionTable {
 
     show(tree, unit, isDiff, regex, sort) {
         if (this.tree !== tree) this.rows = functionTable(tree);
+        if (this.tree !== tree && isDiff) judge(tree, this.rows)?.forEach((verdict, n) => { this.rows[n].verdict = verdict; });
         Object.assign(this, { tree, columns: tableColumns(tree, unit, isDiff), regex, sort });
         this.render();
     }
@@ -45,7 +48,7 @@ export class FunctionTable {
             }, { title: hint })));
         const body = rows.slice(0, this.limit).map((row) => {
             const fn = fns[row.fn];
-            return h('tr', {}, this.columns.map(([, , , , text]) => h('td', { class: 'number' }, text(row))),
+            return h('tr', { class: row.verdict && !row.verdict.verdict ? 'muted' : null }, this.columns.map(([, , , , text]) => h('td', { class: 'number' }, text(row))),
                 h('td', {}, button(fn.name, () => this.onpick(row.fn), { class: 'name', title: 'callers and callees' })), h('td', { class: 'muted' }, fn.module));
         });
         const more = rows.length > this.limit && button(`show ${Math.min(STEP * 10, rows.length - this.limit)} more of ${rows.length.toLocaleString('en')}`, () => {

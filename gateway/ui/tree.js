@@ -55,7 +55,7 @@ export const isDrawn = (profile, type, s) => profile.values[type][s] > 0 || (pro
 
 // The nodes in the order in which stacks reach them, heaviest stacks first, so that a node has the line of its heaviest stack.
 function grow(profile, type, paths) {
-    const raw = { parent: [ROOT], fn: [ROOT], line: [0], self: [0], base: [0] }, index = new Map(), path = [], values = profile.values[type];
+    const raw = { parent: [ROOT], fn: [ROOT], line: [0], self: [0], base: [0], squares: [0], baseSquares: [0] }, index = new Map(), path = [], values = profile.values[type];
     const order = Array.from({ length: profile.stackCount }, (_, s) => s).sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
     for (const s of order) {
         const length = isDrawn(profile, type, s) ? paths(s, path) : -1;
@@ -70,11 +70,14 @@ function grow(profile, type, paths) {
                 raw.line.push(path[i] < 0 ? 0 : profile.line[path[i]]);
                 raw.self.push(0);
                 raw.base.push(0);
+                raw.squares.push(0);
+                raw.baseSquares.push(0);
                 index.set(key, child);
             }
             node = child;
         }
         (profile.side?.[s] ? raw.base : raw.self)[node] += values[s];
+        if (profile.counts?.[s] > 0) (profile.side[s] ? raw.baseSquares : raw.squares)[node] += values[s] * values[s] / profile.counts[s];
     }
     return raw;
 }
@@ -82,15 +85,18 @@ function grow(profile, type, paths) {
 // Children come after their parents in `raw`, so sums run backwards.
 function sumUp(raw) {
     const count = raw.parent.length, total = Float64Array.from(raw.self), baseTotal = Float64Array.from(raw.base);
+    const squares = Float64Array.from(raw.squares), baseSquares = Float64Array.from(raw.baseSquares);
     const first = new Int32Array(count).fill(ROOT), next = new Int32Array(count).fill(ROOT);
     for (let n = count - 1; n > 0; n--) {
         const up = raw.parent[n];
         total[up] += total[n];
         baseTotal[up] += baseTotal[n];
+        squares[up] += squares[n];
+        baseSquares[up] += baseSquares[n];
         next[n] = first[up];
         first[up] = n;
     }
-    return { total, baseTotal, first, next };
+    return { total, baseTotal, squares, baseSquares, first, next };
 }
 
 function childrenOf(sums, n) {
@@ -108,12 +114,13 @@ export function textHash(text) {
 }
 
 // Columns: fn, line, parent, depth, end, offset (the sum of values to the left), self, total, baseSelf, baseTotal, and id, which is the
-// same for the same path of functions in every profile.
+// same for the same path of functions in every profile. squares and baseSquares are the sums of the samples' squared weights, if
+// their numbers are known.
 export function buildTree(profile, type, paths = stackPaths(profile)) {
     const raw = grow(profile, type, paths), sums = sumUp(raw), count = raw.parent.length, place = new Int32Array(count), stack = [0];
     const ints = () => new Int32Array(count), reals = () => new Float64Array(count), names = profile.functions.map((fn) => textHash(fn.name));
     const tree = { profile, count, fn: ints(), line: ints(), parent: ints(), depth: ints(), end: ints(), id: new Uint32Array(count), offset: reals(),
-        self: reals(), total: reals(), baseSelf: reals(), baseTotal: reals(), deepest: 0 }, left = reals();
+        self: reals(), total: reals(), baseSelf: reals(), baseTotal: reals(), squares: profile.counts && reals(), baseSquares: profile.counts && reals(), deepest: 0 }, left = reals();
     for (let n = 0; stack.length; n++) {
         const from = stack.pop(), parent = n ? place[raw.parent[from]] : ROOT;
         place[from] = n;
@@ -126,6 +133,7 @@ export function buildTree(profile, type, paths = stackPaths(profile)) {
         tree.total[n] = sums.total[from];
         tree.baseSelf[n] = raw.base[from];
         tree.baseTotal[n] = sums.baseTotal[from];
+        if (profile.counts) [tree.squares[n], tree.baseSquares[n]] = [sums.squares[from], sums.baseSquares[from]];
         tree.id[n] = n ? mix(tree.id[parent], names[raw.fn[from]]) : 0;
         tree.deepest = Math.max(tree.deepest, tree.depth[n]);
         if (n) left[parent] += tree.total[n];
@@ -144,18 +152,20 @@ function setEnds(tree) {
 
 export const nodeName = (tree, n) => (n === 0 ? 'all' : tree.profile.functions[tree.fn[n]].name);
 
-// Each function once: { fn, self, total, baseSelf, baseTotal }; recursion counts once.
+// Each function once: { fn, self, total, baseSelf, baseTotal, squares, baseSquares }; recursion counts once.
 export function functionTable(tree) {
     const rows = new Map(), open = new Int32Array(tree.profile.functions.length), path = [];
     for (let n = 1; n < tree.count; n++) {
         while (path.length && tree.end[path.at(-1)] <= n) open[tree.fn[path.pop()]]--;
-        const fn = tree.fn[n], row = rows.get(fn) ?? { fn, self: 0, total: 0, baseSelf: 0, baseTotal: 0 };
+        const fn = tree.fn[n], row = rows.get(fn) ?? { fn, self: 0, total: 0, baseSelf: 0, baseTotal: 0, squares: 0, baseSquares: 0 };
         rows.set(fn, row);
         row.self += tree.self[n];
         row.baseSelf += tree.baseSelf[n];
         if (!open[fn]) {
             row.total += tree.total[n];
             row.baseTotal += tree.baseTotal[n];
+            row.squares += tree.squares?.[n] ?? 0;
+            row.baseSquares += tree.baseSquares?.[n] ?? 0;
         }
         open[fn]++;
         path.push(n);

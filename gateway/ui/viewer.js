@@ -7,11 +7,12 @@ import { EVENTS } from './events.js';
 import { exportMenu } from './export.js';
 import { changeOf, Flame } from './flame.js';
 import { closeMenu, copyText, menuButton, showDialog, showMenu } from './menu.js';
-import { join, KIND } from './profile.js';
+import { changeText, join, judge, KIND, leastChange } from './profile.js';
 import { getState, isOn, setState } from './state.js';
 import { FunctionTable, Sandwich } from './table.js';
 import { buildTree, literal, nodeName, searchRegex, searchTree, stackPaths } from './tree.js';
 
+const FEW = 0.05; // share of the total: if larger changes can be overlooked, say so
 let keyReceiver = null;
 
 // [key, what it does, run(viewer)]
@@ -168,6 +169,7 @@ class Viewer {
     build() {
         const zoomed = parseInt(getState('z'), 36) >>> 0, selected = this.tree ? this.tree.id[this.flame.selected] : 0;
         this.tree = buildTree(this.shown, this.shownType, stackPaths(this.shown, this.options()));
+        this.tree.changes = this.base && this.byShare ? judge(this.tree) : null;
         this.straight = null;
         Object.assign(this.flame, this.settings(), { hit: null });
         this.flame.show(this.tree, zoomed || 0);
@@ -220,7 +222,20 @@ class Viewer {
         }
         const swatch = (kind) => h('i', { class: `swatch ${kind}` });
         this.legend.replaceChildren(swatch('grown'), `▲ ${this.byShare ? 'takes a larger share' : 'takes more'} than in the base  `, swatch('shrunk'), `▼ ${this.byShare ? 'a smaller share' : 'less'}  `,
-            `· width: the new profile · base ${formatValue(t.baseTotal[0], unit)}, new ${formatValue(t.total[0], unit)} (${formatChange(t.total[0] - t.baseTotal[0], unit)})`);
+            ...(t.changes ? [swatch('noise'), 'within noise  '] : []),
+            `· width: the new profile · base ${formatValue(t.baseTotal[0], unit)}, new ${formatValue(t.total[0], unit)} (${formatChange(t.total[0] - t.baseTotal[0], unit)})`, this.doubts());
+    }
+
+    doubts() {
+        const t = this.tree, least = t.changes ? leastChange(t) : 0;
+        if (!t.changes) return ' · noise is coloured, too';
+        const [base, now] = [1, 0].map((side) => this.shown.counts.reduce((sum, count, s) => sum + (this.shown.side[s] === side ? count : 0), 0));
+        return least < FEW ? '' : ` · ${base} and ${now} samples: in a large function, changes below ${Math.round(100 * least)} % of the total cannot be seen`;
+    }
+
+    verdictText(n) {
+        const one = this.tree.changes?.[n];
+        return one ? ` · change ${changeText(one)}${one.verdict ? '' : ', within noise'}` : '';
     }
 
     describe(n) {
@@ -228,7 +243,7 @@ class Viewer {
         const texts = [h('b', {}, nodeName(t, n)), ` ${formatValue(t.total[n], unit)}, ${percent(t.total[n], t.total[0])}`];
         if (this.flame.zoomed > 0 && n !== this.flame.zoomed) texts.push(`, ${percent(t.total[n], t.total[this.flame.zoomed])} of the zoomed frame`);
         if (n > 0) texts.push(` · itself ${formatValue(t.self[n], unit)}, ${percent(t.self[n], t.total[0])}`);
-        if (this.base) texts.push(` · base ${formatValue(t.baseTotal[n], unit)}, ${percent(t.baseTotal[n], t.baseTotal[0])}${changeOf(t, n, this.byShare).sign ? '' : ' (no change)'}`);
+        if (this.base) texts.push(` · base ${formatValue(t.baseTotal[n], unit)}, ${percent(t.baseTotal[n], t.baseTotal[0])}${t.changes || changeOf(t, n, this.byShare).sign ? '' : ' (no change)'}${this.verdictText(n)}`);
         if (fn) texts.push(h('span', { class: 'muted' }, ` · ${fn.kind === KIND.KERNEL ? 'kernel' : fn.module || 'no module'}${fn.file ? ` · ${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}` : ''}`));
         this.detail.replaceChildren(...texts);
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // readers.mjs FOLDER FILE...: prints a line of JSON per file: { stacks, functions, ... } as the page reads them, in the format of collapsed files, or
-// { error }.
+// { error }. readers.mjs FOLDER --compare BASE NEW: prints by function the change of its total share: { low, high, verdict }.
 import { readFileSync } from 'node:fs';
 
 const [folder, ...files] = process.argv.slice(2);
+const { join, judge } = await import(`${folder}/profile.js`), { functionTable, stackPaths } = await import(`${folder}/tree.js`);
 const { decode } = await import(`${folder}/pprof.js`), { buildTree } = await import(`${folder}/tree.js`);
 
 // The total of the graph, and whether no frame is wider than its caller.
@@ -22,6 +23,14 @@ function stacksOf(profile) {
     return Object.fromEntries(sums);
 }
 
+async function compare(paths) {
+    const [base, now] = await Promise.all(paths.map((path) => decode(new Uint8Array(readFileSync(path)))));
+    const both = join(now, base, now.defaultType, base.defaultType), tree = buildTree(both, 0, stackPaths(both)), rows = functionTable(tree);
+    const changes = judge(tree, rows);
+    console.log(JSON.stringify(Object.fromEntries(rows.map(({ fn }, n) => [both.functions[fn].name, changes[n]]))));
+}
+
+if (files[0] === '--compare') await compare(files.splice(0).slice(1));
 for (const file of files) {
     const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments, functions: profile.functions.length, graph: graphOf(profile) }), (error) => ({ error: error.message }));
     console.log(JSON.stringify(answer));

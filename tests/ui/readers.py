@@ -142,6 +142,21 @@ def test_negative_values_count_as_0_in_the_graph():
     check.equal([one["graph"] for one in seen], [{"total": 7, "fits": True}, {"total": 0, "fits": True}])
 
 
+def test_both_judge_changes_alike():
+    types = (("samples", "count"), ("cpu", "nanoseconds"))
+    words = {0: "within noise", 1: "more", -1: "less"}
+    for before, after in (((500, 300), (800, 300)), ((40, 30), (33, 41)), ((5000, 4000), (5000, 0)), ((2000, 0), (2000, 9)), ((7, 9000), (7, 9100))):
+        sides = [small(types=types, samples=((1, side[0]), (2, side[1]))) for side in (before, after)]
+        paths = save({"base": sides[0], "new": sides[1]})
+        (seen,) = page(["--compare", *paths])
+        done = subprocess.run([os.path.join(stack.PREFIX, "bin/sonde"), "diff", *paths, "--json"], capture_output=True, text=True, check=True)
+        for function in json.loads(done.stdout)["functions"]:
+            share, name = function["total"]["share"], function["name"]
+            for bound in ("low", "high"):
+                assert abs(share[bound] - seen[name][bound]) < 1e-6, (before, after, name, share, seen[name])
+            check.equal((before, after, name, words[seen[name]["verdict"]]), (before, after, name, share["verdict"].replace("not enough samples", "within noise")))
+
+
 def test_a_type_can_be_chosen():
     paths = save({"named": small(types=(("first", "count"), ("second", "bytes")))})
     program = os.path.join(stack.PREFIX, "bin/sonde")

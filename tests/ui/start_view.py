@@ -180,6 +180,7 @@ def test_two_captures_are_ticked_and_compared():
     PAGE.click("Compare the two")
     PAGE.until_text("against capture", ".title")
     PAGE.until_text("larger share than in the base", ".legend")
+    PAGE.until_text("within noise", ".legend")
 
 
 def test_saved_captures_are_linked_in_every_format():

@@ -263,8 +263,7 @@ static void put_diff_legend(struct draw_page *page, bool by_amount, bool has_ver
                      : is_bytes ? "bytes"
                                 : "numbers of objects");
     if (has_verdicts)
-        sonde_buf_puts(&page->note,
-                       ", and show how much of a change is certain at 95 % confidence");
+        sonde_buf_puts(&page->note, ", at 95 % confidence");
 }
 
 static bool compares_amounts(const struct draw_page *page,

@@ -125,24 +125,6 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     engine_capture_release(ended);
 }
 
-/* With the lock held, after the whole machine was refused. */
-static sonde_err start_own(struct capture_slot *slot, const struct engine_cpu_spec *machine,
-                           const struct engine_capture_events *events) {
-    struct recorded *recorded = slot->recorded;
-    struct engine_cpu_spec spec = *machine;
-    char reason[RECORD_REFUSAL];
-    spec.target.own = true;
-    sonde_err err =
-        engine_capture_cpu(recorded->recorder->engine, &spec, events, slot, &slot->capture, NULL);
-    recorded->is_own = !err;
-    if (err)
-        return err;
-    memcpy(reason, recorded->recorder->refusal, sizeof reason);
-    snprintf(recorded->recorder->refusal, RECORD_REFUSAL, "those of other users: %.*s",
-             RECORD_REFUSAL - 32, reason);
-    return SONDE_OK;
-}
-
 static bool wants_waits(const struct recorded *recorded) {
     const struct record_options *options = &recorded->recorder->options;
     if (options->off_cpu_ms == 0 || recorded->machine)
@@ -182,7 +164,7 @@ void record_start_capture(struct capture_slot *slot) {
         engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, &diag);
     note_refusal(recorded, err, &diag);
     if (err == SONDE_PERMISSION_DENIED && recorded->machine)
-        err = start_own(slot, &spec, &events);
+        err = record_machine_start_own(slot, &spec, &events);
     if (!err)
         return;
     slot->capture = NULL;

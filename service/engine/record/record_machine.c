@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which processes are left to their guests. */
+ * Which processes are left to their guests, and what is recorded where the machine is refused. */
 #include "service/engine/record/record_state.h"
 
 #include "api/base/array.h"
@@ -79,6 +79,23 @@ sonde_err record_machine_create(struct recorder *recorder) {
     recorded->machine = machine_create();
     recorder->machine = recorded;
     return recorded->machine ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+sonde_err record_machine_start_own(struct capture_slot *slot, const struct engine_cpu_spec *machine,
+                                   const struct engine_capture_events *events) {
+    struct recorded *recorded = slot->recorded;
+    struct engine_cpu_spec spec = *machine;
+    char reason[RECORD_REFUSAL];
+    spec.target.own = true;
+    sonde_err err =
+        engine_capture_cpu(recorded->recorder->engine, &spec, events, slot, &slot->capture, NULL);
+    recorded->is_own = !err;
+    if (err)
+        return err;
+    memcpy(reason, recorded->recorder->refusal, sizeof reason);
+    snprintf(recorded->recorder->refusal, RECORD_REFUSAL, "those of other users: %.*s",
+             RECORD_REFUSAL - 32, reason);
+    return SONDE_OK;
 }
 
 void record_machine_widen(struct recorder *recorder) {

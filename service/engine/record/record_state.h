@@ -82,6 +82,10 @@ void record_waits_leave(struct recorder *recorder, pid_t pid);
 
 /* Its capture starts at the first tick. SONDE_OUT_OF_MEMORY. Before other threads know it. */
 SONDE_MUST_USE sonde_err record_machine_create(struct recorder *recorder);
+/* With the lock held, after the whole machine was refused: the same of own processes. */
+SONDE_MUST_USE sonde_err record_machine_start_own(struct capture_slot *slot,
+                                                  const struct engine_cpu_spec *machine,
+                                                  const struct engine_capture_events *events);
 /* With the lock held: a recording of own processes ends if the whole machine is allowed now. */
 void record_machine_widen(struct recorder *recorder);
 void record_machine_finish(struct recorder *recorder);
