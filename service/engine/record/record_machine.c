@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static sonde_err add_pid(struct pids *pids, pid_t pid) {
     if (!array_room(&pids->items, &pids->capacity, pids->count, 1))
