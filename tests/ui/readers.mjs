@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// readers.mjs FOLDER FILE...: prints a line of JSON per file: { stacks } as the page reads them, in the format of collapsed files, or
+// readers.mjs FOLDER FILE...: prints a line of JSON per file: { stacks, functions, ... } as the page reads them, in the format of collapsed files, or
 // { error }. readers.mjs FOLDER --compare BASE NEW: prints by function the change of its total share: { low, high, verdict }.
 import { readFileSync } from 'node:fs';
 
@@ -32,6 +32,6 @@ async function compare(paths) {
 
 if (files[0] === '--compare') await compare(files.splice(0).slice(1));
 for (const file of files) {
-    const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments, graph: graphOf(profile) }), (error) => ({ error: error.message }));
+    const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments, functions: profile.functions.length, graph: graphOf(profile) }), (error) => ({ error: error.message }));
     console.log(JSON.stringify(answer));
 }
