@@ -120,10 +120,11 @@ static sonde_err draw_both(const struct sonde_draw_diff *diff, enum sonde_format
     return err;
 }
 
-/* Formats that list functions. */
+/* Formats that say how sure the changes of functions are. */
 static bool has_functions(enum sonde_format format) {
     return format == SONDE_FORMAT_TEXT_TOP || format == SONDE_FORMAT_MARKDOWN ||
-           format == SONDE_FORMAT_CHANGES;
+           format == SONDE_FORMAT_CHANGES || format == SONDE_FORMAT_SVG_FLAMEGRAPH ||
+           format == SONDE_FORMAT_SVG_CALLGRAPH;
 }
 
 static sonde_err compare_functions(const struct sonde_draw_diff *diff, enum sonde_format format,

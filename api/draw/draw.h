@@ -90,7 +90,7 @@ struct sonde_draw_comparison {
     const char *note; /* what can and cannot be told from the samples; NULL = nothing to say */
     /* SONDE_PALETTE_DIFF: what each side's samples say; NULL = noise is not told from changes. */
     const struct sonde_blocks *blocks;
-    const struct sonde_comparison *functions; /* TEXT_TOP, MARKDOWN, CHANGES; the others: NULL */
+    const struct sonde_comparison *functions; /* text, CHANGES, pictures of growth; others: NULL */
 };
 
 /* Zeroed options are valid. Strings are borrowed for the call and may be hostile (target names). */

@@ -24,6 +24,17 @@ const char *draw_verdict_mark(const struct sonde_comparison *comparison,
     return change->verdict == VERDICT_NOISE ? " ~" : " ?";
 }
 
+bool draw_is_noise(const struct sonde_draw_comparison *sides, const char *name,
+                   const char *module) {
+    const struct sonde_comparison *functions = sides ? sides->functions : NULL;
+    if (!functions || !functions->has_verdicts)
+        return false;
+    const struct sonde_comparison_function *function =
+        sonde_comparison_find(functions, name, module);
+    return function && function->self[functions->measure].verdict != VERDICT_MORE &&
+           function->total[functions->measure].verdict != VERDICT_MORE;
+}
+
 double draw_change_whole(const struct sonde_comparison *comparison) {
     const struct verdict_change *whole = &comparison->whole;
     if (comparison->measure == VERDICT_SHARE)

@@ -23,6 +23,9 @@ struct draw_doubts {
  * nothing otherwise. */
 void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts);
 
+/* Whether the growth of a function may be noise. False if it is not known. */
+bool draw_is_noise(const struct sonde_draw_comparison *sides, const char *name, const char *module);
+
 /* The table of functions, at most options->max_rows. The head is the caller's. */
 void draw_changes_table(const struct sonde_comparison *comparison,
                         const struct sonde_draw_options *options, struct sonde_buf *out);

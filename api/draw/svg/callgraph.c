@@ -2,11 +2,13 @@
  *
  * Draws the call graph. A box is a function; its size shows the function's own value. An arrow
  * leads from caller to callee; its width shows the value of the calls. */
+#include "api/draw/compare/changes.h"
 #include "api/draw/svg/graph.h"
 #include "api/draw/svg/svg.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define DEFAULT_MINIMUM 0.005
 #define NAME_CHARS      48
@@ -97,6 +99,8 @@ static void put_node(const struct callgraph *call, const struct draw_graph_node 
     double size = font_size(call, frame), y = node->y - node->height / 2 + size * 1.3;
     char colour[3];
     draw_colour(frame, call->options->palette, colour);
+    if (draw_is_noise(call->options->comparison, frame->name, frame->module))
+        memcpy(colour, "W0", 3);
     put_costs(call, frame, &self, &all);
     sonde_buf_printf(out, "<g class=\"node\" data-v=\"%lld %lld\"><title>", (long long)frame->cum,
                      (long long)frame->flat);
@@ -164,6 +168,11 @@ static void put_edge(const struct callgraph *call, const struct draw_graph_edge 
     sonde_buf_putc(out, '\n');
 }
 
+static bool has_verdicts(const struct callgraph *call) {
+    const struct sonde_draw_comparison *comparison = call->options->comparison;
+    return comparison && comparison->functions && comparison->functions->has_verdicts;
+}
+
 static void put_picture(struct callgraph *call) {
     struct draw_page *page = call->page;
     const struct draw_graph *graph = &call->graph;
@@ -176,7 +185,8 @@ static void put_picture(struct callgraph *call) {
                          " · smaller functions not shown: %u; dashed arrows lead through them",
                          graph->left_out);
     if (call->options->comparison)
-        sonde_buf_puts(&page->note, " · only what grew is drawn; percentages are of all growth");
+        sonde_buf_printf(&page->note, " · only what grew is drawn; percentages are of all growth%s",
+                         has_verdicts(call) ? "; grey is within noise" : "");
     draw_page_open(page);
     sonde_buf_printf(page->out, "<g class=\"graph\" transform=\"translate(%d %d)\">\n",
                      (page->width - (int)graph->width) / 2, page->top);

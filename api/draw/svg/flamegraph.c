@@ -39,6 +39,7 @@ struct flamegraph {
     /* Of a difference, by node; NULL = which changes are noise is unknown. */
     const struct verdict_change *changes;
     bool by_amount;
+    bool *is_noise; /* of growth, by frame; NULL = unknown */
 };
 
 static double share(const struct flamegraph *flame, int64_t value) {
@@ -138,6 +139,8 @@ static void colour_of(const struct flamegraph *flame, uint32_t number, char colo
     const struct draw_node *node = draw_tree_node(flame->tree, number);
     if (flame->options->palette == SONDE_PALETTE_DIFF)
         diff_colour_of(flame, number, colour);
+    else if (flame->is_noise && flame->is_noise[node->frame])
+        memcpy(colour, "W0", 3);
     else
         draw_colour(draw_tree_frame(flame->tree, node->frame), flame->options->palette, colour);
 }
@@ -233,7 +236,8 @@ static sonde_err put_picture(struct flamegraph *flame) {
     sonde_buf_printf(&page->note, " · frames below %.3g %% are merged into “(n more)”",
                      100 * flame->minimum);
     if (flame->options->comparison && flame->options->comparison->growth_only)
-        sonde_buf_puts(&page->note, " · only what grew is drawn; widths are the growth");
+        sonde_buf_printf(&page->note, " · only what grew is drawn; widths are the growth%s",
+                         flame->is_noise ? "; grey is within noise" : "");
     draw_page_open(page);
     sonde_buf_puts(page->out, "<g class=\"frames\">\n");
     draw_tree_walk(flame->tree, on_enter, on_leave, flame);
@@ -310,12 +314,26 @@ static sonde_err judge(const struct flamegraph *flame, const uint32_t *leaves,
     return err;
 }
 
+/* Of growth: which functions may not have grown. */
+static sonde_err find_noise(struct flamegraph *flame) {
+    const struct sonde_draw_comparison *comparison = flame->options->comparison;
+    uint32_t count = flame->tree->frames.count;
+    if (!comparison || !comparison->functions || !comparison->functions->has_verdicts)
+        return SONDE_OK;
+    flame->is_noise = calloc(count + 1, sizeof *flame->is_noise);
+    for (uint32_t i = 0; i < count && flame->is_noise; i++) {
+        const struct draw_frame *frame = draw_tree_frame(flame->tree, i);
+        flame->is_noise[i] = draw_is_noise(comparison, frame->name, frame->module);
+    }
+    return flame->is_noise ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
 static sonde_err put_page(struct draw_tree *tree, struct draw_page *page,
                           const struct sonde_draw_options *options, const uint32_t *leaves) {
     struct flamegraph flame = prepare(tree, page, options);
     struct verdict_change *changes = NULL;
-    sonde_err err = SONDE_OK;
-    if (options->palette == SONDE_PALETTE_DIFF)
+    sonde_err err = find_noise(&flame);
+    if (!err && options->palette == SONDE_PALETTE_DIFF)
         err = judge(&flame, leaves, &changes);
     flame.changes = changes;
     if (!err && options->palette == SONDE_PALETTE_DIFF)
@@ -328,6 +346,7 @@ static sonde_err put_page(struct draw_tree *tree, struct draw_page *page,
             err = put_picture(&flame);
     }
     free(changes);
+    free(flame.is_noise);
     return err;
 }
 

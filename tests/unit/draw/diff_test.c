@@ -86,6 +86,20 @@ TEST(draw_difference_of_two_builds_has_the_known_answer) {
     free(text);
 }
 
+/* Only parse_header and verify certainly grew. */
+TEST(draw_pictures_of_growth_are_grey_where_it_may_be_noise) {
+    char *text = versions(SONDE_FORMAT_SVG_FLAMEGRAPH, true, false);
+    CHECK(strstr(text, "; grey is within noise") != NULL);
+    CHECK(has_frame(text, "main", "W0") && has_frame(text, "handle", "W0"));
+    CHECK(!has_frame(text, "parse_header", "W0") && !has_frame(text, "verify", "W0"));
+    free(text);
+    text = versions(SONDE_FORMAT_SVG_CALLGRAPH, false, false);
+    const char *node = strstr(text, "<title>handle ("), *box = strstr(text, "<title>verify (");
+    CHECK(node && strncmp(strstr(node, "<path class=\""), "<path class=\"W0\"", 16) == 0);
+    CHECK(box && strncmp(strstr(box, "<path class=\""), "<path class=\"W0\"", 16) != 0);
+    free(text);
+}
+
 #define VERSIONS_HEAD                                                \
     "Difference: server, CPU\n"                                      \
     "Base: capture 6, 2025-11-21 04:40:00 UTC, 10 s, total 10.10s\n" \
