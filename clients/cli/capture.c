@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -201,15 +200,9 @@ sonde_err capture_read_source(const char *text, Sonde__V1__Source *source,
 }
 
 static sonde_err read_max_overhead(const char *text, double *share, struct sonde_diag *diag) {
-    char *end = NULL;
     if (!text)
         return SONDE_OK;
-    *share = strtod(text, &end);
-    if (end > text && *end == '%') {
-        *share /= 100;
-        end++;
-    }
-    if (end > text && *end == 0 && *share >= 0.0001 && *share <= 1)
+    if (cli_read_share(text, share) && *share >= 0.0001 && *share <= 1)
         return SONDE_OK;
     return sonde_fail(
         diag, SONDE_INVALID_ARGUMENT,

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -28,6 +29,18 @@ int cli_usage(const struct verb *verb, const char *format, ...) {
     fprintf(stderr, "\nusage: %s\n", verb->options->usage);
     va_end(arguments);
     return sonde_error_info(SONDE_INVALID_ARGUMENT)->exit_code;
+}
+
+bool cli_read_share(const char *text, double *share) {
+    char *end = NULL;
+    *share = strtod(text, &end);
+    if (end == text)
+        return false;
+    if (*end == '%') {
+        *share /= 100;
+        end++;
+    }
+    return *end == 0;
 }
 
 static void put(FILE *out, const char *text, size_t most) {

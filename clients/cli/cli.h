@@ -46,6 +46,9 @@ int cli_fail(const struct verb *verb, sonde_err err, const struct sonde_diag *di
 int cli_usage(const struct verb *verb, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Reads "5%" or "0.05". False if text is neither. */
+bool cli_read_share(const char *text, double *share);
+
 /* Prints at most 80 bytes of a name from a profiled process, without control characters, which
  * could change the terminal's state. */
 void cli_put_name(FILE *out, const char *name);

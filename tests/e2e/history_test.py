@@ -111,7 +111,21 @@ def test_what_is_recorded_is_right_and_stays():
     check.equal(total("first"), before, "the first run after two restarts")
     check.contains(service.log(), f"SONDE_LABELS of {NAME}")
     check_questions(total())
+    check_gate()
     service.end(signal.SIGTERM)
+
+
+def check_gate():
+    """The history of two values of a label is compared per second. A selector without data decides nothing."""
+    words = ("gate", NAME, "--base", "run = 'first'", "--from", "-1h", "--service", GRPC, "--new")
+    out, _ = stack.sonde(*words, "run = 'nothing'", status=11)
+    check.contains(out, "history has nothing that matches --new in this range")
+    out, _ = stack.sonde(*words, "run = 'second'", "--max-increase", "1000%", "--report", os.path.join(stack.WORK, "gate.json"),
+                         status=None)
+    with open(os.path.join(stack.WORK, "gate.json"), encoding="utf-8") as file:
+        report = json.load(file)
+    check.equal((report["per"], report["unit"]), ("second", "nanoseconds"))
+    check.near(report["checks"][0]["before"] / 1e9, 0.125, 0.08, "CPU seconds per second")
 
 
 def check_questions(everything):
