@@ -88,7 +88,7 @@ sonde_err history_refuse_empty(struct service *service, const struct history_ran
     describe_history(service, has, sizeof has);
     return sonde_fail(diag, SONDE_NOT_FOUND,
                       "nothing that matches was recorded from %s until %s (a window of 10 s counts "
-                      "where it begins, and is stored when it ends); %s",
+                      "where it begins); %s",
                       capture_time_text(range->from_unix_ns, from),
                       capture_time_text(range->until_unix_ns, until), has);
 }

@@ -54,7 +54,8 @@ static sonde_err add_start(struct history_query *query, const struct rpc_renderi
     start.media_type = (char *)rendering->info->media_type;
     start.samples = merge->samples;
     start.dropped = merge->dropped;
-    start.duration_ms = to_ms(merge->wall_ns);
+    if (!sonde_event_is_state(part->selection.query.event))
+        start.duration_ms = to_ms(merge->wall_ns);
     start.frequency_hz = merge->period_ns ? 1e9 / (double)merge->period_ns : 0;
     start.completeness = &part->completeness;
     start.base_completeness = base ? &base->completeness : NULL;
