@@ -225,7 +225,7 @@ static int on_gate(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     GATE_OPTION("base", "FILE...", LIST, sides[0], 0, 0,
-                "profiles before the change, with --runs a command, of history a selector"),
+                "profiles before the change; with --runs a command, or a selector"),
     GATE_OPTION("new", "FILE...", LIST, sides[1], 0, 0, "the same after the change"),
     GATE_OPTION("runs", "N", NUMBER, runs, 1, GATE_MAX_RUNS,
                 "run and record both commands N times, by turns"),
