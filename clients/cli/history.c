@@ -49,10 +49,11 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
     selection->until_unix_ns = range->until_unix_ns;
 }
 
-const struct sonde_format_info *history_choose_format(const char *name, const char *path) {
+const struct sonde_format_info *history_choose_format(const char *name, const char *path,
+                                                      unsigned subjects) {
     if (!name && !path)
         return sonde_format_info(SONDE_FORMAT_TEXT_TOP);
-    return format_choose(name, path ? path : "-", FORMATS_ANY);
+    return format_choose(name, path ? path : "-", subjects);
 }
 
 sonde_err history_explain(sonde_err err, struct sonde_diag *diag) {

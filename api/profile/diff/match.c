@@ -6,6 +6,7 @@
 #include "api/profile/diff/match.h"
 #include "api/profile/copy.h"
 #include "api/profile/diff/match_names.h"
+#include "api/profile/diff/match_places.h"
 #include "api/profile/kind.h"
 #include "api/profile/select/only_process.h"
 
@@ -28,7 +29,8 @@ struct match {
     struct profile_copy copy;
     const struct sonde_profile *now;
     struct file *base_files, *now_files; /* by mapping id */
-    uint32_t *now_ids;                   /* mapping of now → mapping of the copy */
+    struct profile_copy of_now;          /* mappings of now, and locations that base has, too */
+    struct match_places places;          /* of now */
     struct match_names names;
     uint32_t base_process, now_process; /* functions: the only process of each; 0 = none */
     bool keeps_addresses;
@@ -138,17 +140,11 @@ static sonde_err match_files(struct match *match) {
 
 /* The mappings of now come first, in their order. Those of base follow if they are only there. */
 static sonde_err copy_mappings(struct match *match) {
-    struct profile_copy of_now;
-    sonde_err err = profile_copy_init(&of_now, match->copy.into, match->now);
-    if (!err) {
-        match->now_ids = of_now.mappings;
-        of_now.mappings = NULL;
-    }
-    profile_copy_finish(&of_now);
+    sonde_err err = profile_copy_init(&match->of_now, match->copy.into, match->now);
     for (uint32_t id = 1; id <= match->copy.from->mappings.count && !err; id++) {
         uint32_t same = match->base_files[id].match;
         if (same)
-            match->copy.mappings[id] = match->now_ids[same];
+            match->copy.mappings[id] = match->of_now.mappings[same];
         else
             err = profile_copy_mapping(&match->copy, id);
     }
@@ -297,9 +293,21 @@ static sonde_err keep_location(struct match *match, uint32_t id) {
     return err;
 }
 
+/* One address of one build is the same code, whatever it was called when base was made. */
+static sonde_err move_location(struct match *match, uint32_t id) {
+    const struct sonde_location *location = sonde_profile_location(match->copy.from, id);
+    const struct file *file = &match->base_files[location->mapping];
+    uint64_t address = move(match, location);
+    uint32_t same = 0;
+    if (has_same_id(file, &match->now_files[file->match]))
+        same = match_places_find(&match->places, file->match, address);
+    return same ? profile_copy_location(&match->of_now, same, &match->copy.locations[id])
+                : profile_copy_location_at(&match->copy, id, address);
+}
+
 static sonde_err translate_locations(struct match *match) {
     const struct sonde_profile *base = match->copy.from;
-    sonde_err err = SONDE_OK;
+    sonde_err err = match_places_init(&match->places, match->now);
     for (uint32_t id = 1; id <= base->locations.count && !err; id++) {
         const struct sonde_location *location = sonde_profile_location(base, id);
         const struct file *file = &match->base_files[location->mapping];
@@ -309,9 +317,9 @@ static sonde_err translate_locations(struct match *match) {
             err = match->keeps_addresses
                       ? keep_location(match, id)
                       : name_by_file(&match->copy, id, &match->now_files[file->match],
-                                     match->now_ids[file->match]);
+                                     match->of_now.mappings[file->match]);
         else
-            err = profile_copy_location_at(&match->copy, id, move(match, location));
+            err = move_location(match, id);
     }
     return err;
 }
@@ -345,7 +353,8 @@ sonde_err profile_match(const struct sonde_profile *base, const struct sonde_pro
     match_names_finish(&match.names);
     free(match.base_files);
     free(match.now_files);
-    free(match.now_ids);
+    profile_copy_finish(&match.of_now);
+    match_places_finish(&match.places);
     return err;
 }
 

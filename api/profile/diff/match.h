@@ -17,10 +17,11 @@ struct profile_pair {
  * the file of that build or name, otherwise the main program for the main program, and for a
  * library the one whose name differs only in its version. If both are of one process that is a
  * frame (TargetSelector.all), it is the same process. In the same build, addresses are moved to
- * where now has them. In another build, functions match by name, also if the compiler made a
- * variant of one ("parse.isra.0"). Code without names in another build cannot be matched: it
- * becomes one frame per file on both sides, "[file]", or stays different code with keep_addresses.
- * Finish the pair in any case. Errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
+ * where now has them, and an address that now has, too, has the names of now. In another build,
+ * functions match by name, also if the compiler made a variant of one ("parse.isra.0"). Code
+ * without names in another build cannot be matched: it becomes one frame per file on both sides,
+ * "[file]", or stays different code with keep_addresses. Finish the pair in any case. Errors:
+ * SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err profile_match(const struct sonde_profile *base,
                                        const struct sonde_profile *now, bool keep_addresses,
                                        struct profile_pair *pair);

@@ -31,6 +31,7 @@ static void destroy(struct engine_capture *base) {
     alloc_sums_finish(&window->before);
     alloc_view_release(window->view);
     sonde_buf_finish(&window->maps);
+    mapping_lives_release(window->lives);
     free(window);
 }
 
@@ -285,6 +286,8 @@ static uint64_t tick_window(struct allocs_window *window, uint64_t now_ns) {
         now_ns >= window->progress_ns)
         report_progress(window, now_ns);
     if (window->state == ALLOCS_REPORTING && !window->job_runs && !window->is_reported) {
+        mapping_lives_release(window->lives);
+        window->lives = mapping_lives_retain(window->base.target->lives);
         window->is_reported = start_job(window, NULL, report, on_reported);
         return window->is_reported ? 0 : now_ns + 100000000;
     }

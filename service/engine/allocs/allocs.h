@@ -41,6 +41,7 @@ struct allocs_window {
     struct sonde_diag diag;
     uint64_t start_ns, end_ns, progress_ns; /* 0 = never */
     int64_t start_unix_ns, end_unix_ns;
+    const struct mapping_lives *lives; /* when the window ended; retained */
     struct sonde_buf maps; /* read when the window began, because the process may end before it */
     const struct process_identity *process; /* of the target */
     char allocator[48];

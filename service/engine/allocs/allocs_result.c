@@ -55,6 +55,7 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
         .sums = &sums,
         .process = window->process,
         .maps = sonde_buf_slice(maps.len ? &maps : &window->maps),
+        .lives = window->lives,
         .mean = window->spec.probability > 0 ? 0 : window->spec.sample_bytes,
         .start_unix_ns = window->start_unix_ns,
         .end_unix_ns = window->end_unix_ns,

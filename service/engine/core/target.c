@@ -24,6 +24,8 @@ void target_empty(struct target *target) {
     if (target->source->empty)
         target->source->empty(target);
     space_finish(&target->space);
+    mapping_lives_release(target->lives);
+    target->lives = NULL;
     thread_names_finish(&target->names);
     stacks_release(target->stacks);
     target->stacks = NULL;

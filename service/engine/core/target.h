@@ -9,6 +9,7 @@
 
 #include "service/engine/core/engine_state.h"
 #include "service/engine/report/address_space.h"
+#include "service/engine/report/mapping_lives.h"
 #include "service/engine/report/report.h"
 #include "service/engine/report/stacks.h"
 #include "service/engine/report/thread_names.h"
@@ -124,6 +125,7 @@ struct target {
     struct pool_queue building, reporting; /* jobs that wait in the two pools */
 
     struct space space;
+    const struct mapping_lives *lives; /* of the guest's mappings; NULL = none are known */
     struct thread_names names;
     _Atomic bool uses_labels; /* its guest has sent labels or request numbers */
     struct totals totals;

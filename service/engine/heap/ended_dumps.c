@@ -162,7 +162,7 @@ static sonde_err read_newest(const struct search *search, const struct found *fo
     result->epoch = found->items[0].dump.epoch;
     result->unix_ns = found->items[0].dump.unix_ns;
     struct process_identity writer = writer_of(dir);
-    sonde_err err = heap_read_dump(search->job.engine, fd, &writer, search->raw,
+    sonde_err err = heap_read_dump(search->job.engine, fd, &writer, NULL, true, search->raw,
                                    search->keep_frames, result, diag);
     close(fd);
     return err;

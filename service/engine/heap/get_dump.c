@@ -3,6 +3,7 @@
  * Fetches a dump: one that the guest takes now, or a periodic one. Either is a descriptor that a
  * worker reads and passes on unchanged or turns into a profile. */
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/memory_report/dump_places.h"
 #include "service/engine/memory_report/dump_profile.h"
 
 #include "api/profile/heap/jemalloc.h"
@@ -34,16 +35,20 @@ static sonde_err note_origin(int fd, struct sonde_profile *profile) {
 }
 
 sonde_err heap_read_dump(struct engine *engine, int fd, const struct process_identity *process,
-                         bool raw, bool keep_frames, struct engine_heap_result *result,
+                         const struct mapping_lives *lives, bool is_saved, bool raw,
+                         bool keep_frames, struct engine_heap_result *result,
                          struct sonde_diag *diag) {
     struct heap_text text;
     sonde_err err = heap_text_open(fd, &text, diag);
     if (!err && !sonde_jemalloc_is_dump(text.bytes))
         err = sonde_fail(diag, SONDE_CORRUPT, "the heap dump is not one of jemalloc's");
+    if (!err && !is_saved)
+        err = heap_dump_settle(&text, lives, diag);
     if (!err && raw)
         err = heap_text_take(&text, &result->text);
     else if (!err)
-        err = heap_profile_build(engine, process, &text, keep_frames, &result->profile, diag);
+        err =
+            heap_profile_build(engine, process, lives, &text, keep_frames, &result->profile, diag);
     if (!err && !raw)
         err = note_origin(fd, result->profile);
     if (err) {
@@ -76,6 +81,7 @@ static void perform(struct job *base) {
         delivery->fd < 0
             ? read_table(delivery, &result, &diag)
             : heap_read_dump(base->engine, delivery->fd, &delivery->call->target->process,
+                             delivery->reading.lives, delivery->call->name[0] != 0,
                              delivery->call->raw, delivery->call->keep_frames, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
                               err ? NULL : &result);
@@ -106,11 +112,9 @@ void heap_deliver(struct heap_call *call, int fd) {
     }
     *delivery = (struct delivery){
         .job = {.perform = perform, .complete = complete}, .call = call, .fd = fd};
-    if (fd < 0) {
-        table_reading_init(&delivery->reading, call->target->heap);
-        delivery->reading.older_than_ms = call->older_than_ms;
-        delivery->reading.keep_frames = call->keep_frames;
-    }
+    table_reading_init(&delivery->reading, call->target->heap);
+    delivery->reading.older_than_ms = call->older_than_ms;
+    delivery->reading.keep_frames = call->keep_frames;
     target_start_job(call->target, engine->builders, &delivery->job);
 }
 

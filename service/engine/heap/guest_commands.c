@@ -101,6 +101,7 @@ void heap_send(struct heap *heap, struct heap_call *call) {
     command->sequence = call->sequence;
     command->verb = call->verb;
     command->mallctl = heap->mallctl;
+    command->knows_places = true;
     command->lg_sample = log2_of(call->request.sample_bytes);
     command->backend = (sonde_guest_v1_HeapBackend)call->request.backend;
     command->searched = call->is_searched = heap->is_searched;

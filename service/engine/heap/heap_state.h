@@ -123,10 +123,11 @@ void heap_forget_totals(struct heap *heap);
 struct table_reading {
     struct alloc_view *view; /* retained, like base */
     struct alloc_base *base;
+    const struct mapping_lives *lives;      /* retained */
     const struct process_identity *process; /* of the target */
     uint64_t mean, older_than_ms;
     bool keep_frames;
-    char comment[160];
+    char comment[224];
 };
 void table_reading_init(struct table_reading *reading, const struct heap *heap);
 void table_reading_finish(struct table_reading *reading);
@@ -139,10 +140,11 @@ SONDE_MUST_USE sonde_err table_read_text(const struct table_reading *reading,
                                          struct sonde_buf *text, struct sonde_diag *diag);
 
 /* get_dump.c */
-/* Reads jemalloc's text from fd (borrowed), unchanged (raw) or as a profile. process: whose files
- * it names. Worker. */
+/* Reads jemalloc's text from fd (borrowed), as text (raw) or as a profile. process: whose files it
+ * names. is_saved: by sonded, so the dump is settled (dump_places.h). Worker. */
 SONDE_MUST_USE sonde_err heap_read_dump(struct engine *engine, int fd,
-                                        const struct process_identity *process, bool raw,
+                                        const struct process_identity *process,
+                                        const struct mapping_lives *lives, bool is_saved, bool raw,
                                         bool keep_frames, struct engine_heap_result *result,
                                         struct sonde_diag *diag);
 /* Answers the call with the dump in fd and frees the call. Takes fd; -1 = use the table of Sonde's

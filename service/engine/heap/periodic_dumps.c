@@ -5,6 +5,7 @@
 #include "service/engine/heap/dump_retention.h"
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/heap/saved_state.h"
+#include "service/engine/memory_report/dump_places.h"
 
 #include "api/text/utf8.h"
 
@@ -215,31 +216,53 @@ static void count_failure(struct heap *heap, sonde_err err, const struct sonde_d
              sonde_diag_text(diag, err));
 }
 
-/* Writes a dump of Sonde's sampler to a file in jemalloc's format; -1 and saving->err on
- * failure. */
-static int write_dump(struct dump_saving *saving) {
-    struct sonde_buf text = {0};
-    saving->err = table_read_text(&saving->reading, &text, &saving->diag);
-    int fd = saving->err ? -1 : memfd_create("heap", MFD_CLOEXEC);
+/* -1 and saving->err on failure. */
+static int write_text(struct dump_saving *saving, struct sonde_slice text) {
+    int fd = memfd_create("heap", MFD_CLOEXEC);
     for (size_t at = 0; fd >= 0 && at < text.len;) {
         ssize_t put = write(fd, text.data + at, text.len - at);
         if (put <= 0) {
-            saving->err = sonde_fail_os(&saving->diag, errno, "the dump could not be written");
+            saving->err = sonde_fail_os(&saving->diag, errno, "the heap dump cannot be written");
             close(fd);
             fd = -1;
         }
         at += put > 0 ? (size_t)put : 0;
     }
-    sonde_buf_finish(&text);
     if (fd < 0 && !saving->err)
         saving->err = SONDE_IO;
     return fd;
+}
+
+/* Writes a dump of Sonde's sampler to a file in jemalloc's format; -1 and saving->err on
+ * failure. */
+static int write_dump(struct dump_saving *saving) {
+    struct sonde_buf text = {0};
+    saving->err = table_read_text(&saving->reading, &text, &saving->diag);
+    int fd = saving->err ? -1 : write_text(saving, sonde_buf_slice(&text));
+    sonde_buf_finish(&text);
+    return fd;
+}
+
+/* Replaces jemalloc's dump by one that can be read when the process is gone. */
+static void settle_dump(struct dump_saving *saving) {
+    struct heap_text text;
+    saving->err = heap_text_open(saving->fd, &text, &saving->diag);
+    if (!saving->err)
+        saving->err = heap_dump_settle(&text, saving->reading.lives, &saving->diag);
+    bool is_changed = !saving->err && !text.mapped;
+    if (saving->err || is_changed) {
+        close(saving->fd);
+        saving->fd = saving->err ? -1 : write_text(saving, text.bytes);
+    }
+    heap_text_finish(&text);
 }
 
 static void save(struct job *base) {
     struct dump_saving *saving = container_of(base, struct dump_saving, job);
     if (saving->fd < 0)
         saving->fd = write_dump(saving);
+    else
+        settle_dump(saving);
     if (saving->fd < 0)
         return;
     saving->err =
@@ -287,8 +310,7 @@ static sonde_err start_saving(struct heap *heap, int fd, struct sonde_diag *diag
                                    .incarnation = heap->incarnation,
                                    .limit = heap->keep_bytes,
                                    .epoch = heap->state.epoch};
-    if (fd < 0)
-        table_reading_init(&saving->reading, heap);
+    table_reading_init(&saving->reading, heap);
     target_start_job(heap->target, heap->target->engine->builders, &saving->job);
     return SONDE_OK;
 }

@@ -62,19 +62,21 @@ void heap_update_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answe
 void table_reading_init(struct table_reading *reading, const struct heap *heap) {
     *reading = (struct table_reading){.view = alloc_view_retain(heap->table),
                                       .base = heap->base,
+                                      .lives = mapping_lives_retain(heap->target->lives),
                                       .process = &heap->target->process,
                                       .mean = heap->state.sample_bytes};
     if (heap->base)
         atomic_fetch_add_explicit(&heap->base->refs, 1, memory_order_relaxed);
     snprintf(reading->comment, sizeof reading->comment,
              "backend: Sonde's sampler, one sample per %llu bytes; sees allocations made after it "
-             "was switched on",
+             "was switched on, and those of a library from 0.1 s after it was loaded",
              (unsigned long long)reading->mean);
 }
 
 void table_reading_finish(struct table_reading *reading) {
     alloc_view_release(reading->view);
     base_release(reading->base);
+    mapping_lives_release(reading->lives);
     *reading = (struct table_reading){0};
 }
 
@@ -102,6 +104,7 @@ static void fill(const struct table_reading *reading, struct sonde_buf *maps,
                                     .sums = sums,
                                     .process = reading->process,
                                     .maps = sonde_buf_slice(maps),
+                                    .lives = reading->lives,
                                     .mean = reading->mean,
                                     .live = true,
                                     .start_unix_ns = now,

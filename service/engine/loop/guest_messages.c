@@ -36,6 +36,7 @@ static sonde_err on_rings(struct target *target, const frames_from_guest *messag
 static sonde_err on_maps(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_Maps *maps = &message->message.maps;
     struct symbol_mapping mappings[sizeof maps->mappings / sizeof maps->mappings[0]];
+    uint64_t born[sizeof maps->mappings / sizeof maps->mappings[0]];
     for (size_t i = 0; i < maps->mappings_count; i++) {
         const sonde_guest_v1_Mapping *from = &maps->mappings[i];
         mappings[i] = (struct symbol_mapping){
@@ -47,15 +48,20 @@ static sonde_err on_maps(struct target *target, const frames_from_guest *message
             .inode = from->inode,
             .path = from->path,
         };
+        born[i] = from->born;
     }
     struct space_part part = {.generation = maps->generation,
                               .last = maps->last,
                               .mappings = mappings,
+                              .born = born,
                               .count = maps->mappings_count};
     struct generation *complete;
     sonde_err err = space_add_part(&target->space, &part, &complete);
-    if (!err && complete)
+    if (!err && complete) {
+        bool keeps_gone = target->heap || target->windows;
+        mapping_lives_update(&target->lives, complete, maps->closes, keeps_gone);
         tables_begin(target, complete);
+    }
     return err;
 }
 

@@ -27,7 +27,8 @@
 #define MAX_MAPS_BYTES ((size_t)16 << 20)
 /* Number of frames per block: allocators return larger blocks to the system at once. */
 #define PIECE       (1u << 18)
-#define MOST_PIECES (ALLOC_STACK_BYTES / sizeof(uint64_t) / (PIECE - ALLOC_MAX_DEPTH) + 1)
+#define MOST_DEPTH  (ALLOC_MAX_DEPTH + 1u) /* with a note */
+#define MOST_PIECES (2 * (ALLOC_STACK_BYTES / sizeof(uint64_t) / (PIECE - MOST_DEPTH) + 1))
 
 #define CACHED_PCS 8192u
 
@@ -75,6 +76,7 @@ struct known_pcs {
 struct building {
     const struct alloc_report *report;
     struct generation *mapped;
+    struct heap_places places;
     struct sonde_profile *raw; /* mappings and locations */
     struct known_pcs *known;
     uint32_t *pieces[MOST_PIECES];       /* stacks of each sum, one after the other */
@@ -84,6 +86,7 @@ struct building {
     struct heap_located named;
     uint32_t allocator; /* the location "[allocator]"; 0 = not needed yet */
     bool has_trimmed;
+    bool has_moved; /* so stacks that differ in the table may be equal */
 };
 
 struct sonde_profile *alloc_report_empty(void) {
@@ -97,9 +100,12 @@ struct sonde_profile *alloc_report_empty(void) {
     return profile;
 }
 
+/* Adds those mappings to the raw profile that it does not have yet, so that their ids are their
+ * numbers in `mapped` + 1. */
 static sonde_err add_mappings(struct building *building) {
     sonde_err err = SONDE_OK;
-    for (uint32_t i = 0; i < building->mapped->count && !err; i++) {
+    uint32_t first = (uint32_t)sonde_profile_mapping_count(building->raw);
+    for (uint32_t i = first; i < building->mapped->count && !err; i++) {
         const struct mapping *from = building->mapped->mappings[i];
         struct sonde_mapping mapping = {
             .start = from->start, .limit = from->end, .offset = from->offset};
@@ -186,7 +192,7 @@ struct cursor {
 };
 
 static uint32_t *place_at(struct building *building, struct cursor *cursor) {
-    if (cursor->used + ALLOC_MAX_DEPTH > PIECE)
+    if (cursor->used + MOST_DEPTH > PIECE)
         *cursor = (struct cursor){.piece = cursor->piece + 1};
     if (cursor->piece == building->piece_count && cursor->piece < MOST_PIECES) {
         uint32_t *piece = malloc(PIECE * sizeof *piece);
@@ -212,13 +218,19 @@ static bool locate_known(struct known_pcs *known, const uint64_t *pcs, uint32_t 
 
 static sonde_err collect_stack(struct building *building, uint32_t number, struct cursor *cursor) {
     const struct alloc_report *report = building->report;
-    uint64_t pcs[ALLOC_MAX_DEPTH];
-    uint32_t depth = alloc_view_stack(report->view, report->sums->items[number].place, pcs);
+    struct alloc_place place;
+    uint64_t pcs[MOST_DEPTH];
+    uint32_t depth = alloc_view_stack(report->view, report->sums->items[number].place, pcs, &place);
     uint32_t *ids = place_at(building, cursor);
     sonde_err err = ids ? SONDE_OK : SONDE_TOO_LARGE;
+    if (!err && depth > 0 && !heap_places_fit(&building->places, &place)) {
+        building->has_moved = true;
+        err = heap_places_move(&building->places, &place, pcs, &depth);
+    }
     if (err)
         return err;
-    if (!locate_known(building->known, pcs, depth, ids))
+    err = add_mappings(building);
+    if (!err && !locate_known(building->known, pcs, depth, ids))
         for (uint32_t i = 0; i < depth && !err; i++)
             err = ids[i] ? SONDE_OK : locate_new(building, pcs[i], &ids[i]);
     building->depths[number] = (uint8_t)depth;
@@ -235,7 +247,9 @@ static sonde_err collect(struct building *building) {
     building->known = calloc(1, sizeof *building->known);
     if (!building->mapped || !building->raw || !building->depths || !building->known)
         return SONDE_OUT_OF_MEMORY;
-    sonde_err err = add_mappings(building);
+    sonde_err err = heap_places_init(&building->places, report->lives, building->mapped);
+    if (!err)
+        err = add_mappings(building);
     hash_index_init(&building->known->index);
     for (uint32_t i = 0; i < report->sums->count && !err; i++)
         if (has_any(&report->sums->items[i], report->live))
@@ -267,8 +281,9 @@ static sonde_err add_sample(struct building *building, const struct alloc_sum *s
                                   .values = values,
                                   .sampled =
                                       building->report->live ? sum->live_samples : sum->samples};
-    return is_trimmed ? sonde_profile_add_sample(building->named.profile, &sample)
-                      : sonde_profile_append_sample(building->named.profile, &sample);
+    return is_trimmed || building->has_moved
+               ? sonde_profile_add_sample(building->named.profile, &sample)
+               : sonde_profile_append_sample(building->named.profile, &sample);
 }
 
 static sonde_err add_trimmed(struct building *building, const struct alloc_sum *sum,
@@ -425,18 +440,21 @@ static void write_hex(struct sonde_buf *text, uint64_t value) {
     sonde_buf_append(text, digits, (size_t)len);
 }
 
-static void write_stack(const struct alloc_report *report, const struct alloc_sum *sum,
-                        struct sonde_buf *text) {
-    uint64_t pcs[ALLOC_MAX_DEPTH];
-    uint32_t depth = alloc_view_stack(report->view, sum->place, pcs);
+static sonde_err write_stack(const struct alloc_report *report, struct heap_places *places,
+                             const struct alloc_sum *sum, struct sonde_buf *text) {
+    struct alloc_place place;
+    uint64_t pcs[MOST_DEPTH];
+    uint32_t depth = alloc_view_stack(report->view, sum->place, pcs, &place);
     struct raw_sum raw = raw_of(report, sum);
     if (depth == 0)
-        return;
+        return SONDE_OK;
+    sonde_err err = heap_places_move(places, &place, pcs, &depth);
     sonde_buf_putc(text, '@');
     for (uint32_t i = 0; i < depth; i++)
         write_hex(text, i == 0 ? inside_call(pcs[i]) : pcs[i] & ~RING_PC_EXACT);
     sonde_buf_putc(text, '\n');
     write_counts(text, &raw);
+    return err;
 }
 
 static struct raw_sum raw_total(const struct alloc_report *report) {
@@ -451,16 +469,30 @@ static struct raw_sum raw_total(const struct alloc_report *report) {
     return total;
 }
 
-sonde_err alloc_report_text(const struct alloc_report *report, struct sonde_buf *text,
-                            struct sonde_diag *diag) {
+static sonde_err write_text(const struct alloc_report *report, struct heap_places *places,
+                            struct sonde_buf *text) {
     struct raw_sum total = raw_total(report);
+    sonde_err err = SONDE_OK;
     sonde_buf_printf(text, "heap_v2/%llu\n", (unsigned long long)(report->mean ? report->mean : 1));
     write_counts(text, &total);
-    for (uint32_t i = 0; i < report->sums->count && !text->failed; i++)
+    for (uint32_t i = 0; i < report->sums->count && !text->failed && !err; i++)
         if (has_any(&report->sums->items[i], true))
-            write_stack(report, &report->sums->items[i], text);
+            err = write_stack(report, places, &report->sums->items[i], text);
     sonde_buf_puts(text, "\nMAPPED_LIBRARIES:\n");
-    sonde_buf_append(text, report->maps.data, report->maps.len);
+    heap_places_write(places, report->maps, text);
+    return err;
+}
+
+sonde_err alloc_report_text(const struct alloc_report *report, struct sonde_buf *text,
+                            struct sonde_diag *diag) {
+    struct heap_places places;
+    struct generation *mapped = heap_mappings(report->maps);
+    sonde_err err = mapped ? heap_places_init(&places, report->lives, mapped) : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = write_text(report, &places, text);
+    generation_destroy(mapped);
+    if (err)
+        return sonde_fail(diag, err, "heap dump: %s", sonde_diag_text(NULL, err));
     if (text->failed)
         return sonde_fail(diag, SONDE_TOO_LARGE,
                           "the heap dump is larger than %zu bytes; sample less often", text->limit);

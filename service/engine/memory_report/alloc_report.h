@@ -8,6 +8,7 @@
 #include "service/engine/core/engine_state.h"
 #include "service/engine/engine.h"
 #include "service/engine/memory_report/alloc_table_view.h"
+#include "service/engine/memory_report/heap_places.h"
 #include "service/process/process_identity.h"
 
 struct alloc_report {
@@ -15,6 +16,7 @@ struct alloc_report {
     const struct alloc_sums *sums;
     const struct process_identity *process;
     struct sonde_slice maps;            /* of the process, as in /proc/PID/maps */
+    const struct mapping_lives *lives;  /* of its mappings; NULL = none are known */
     uint64_t mean;                      /* average bytes between samples; 0 = only in the comment */
     bool live;                          /* add the inuse types to the alloc types */
     bool has_hooks;                     /* stacks may start inside jemalloc's code in the program */

@@ -102,13 +102,18 @@ static uint32_t number_of(const struct alloc_stack *stack) {
 }
 
 uint32_t alloc_view_stack(const struct alloc_view *view, uint32_t place,
-                          uint64_t pcs[ALLOC_MAX_DEPTH]) {
+                          uint64_t pcs[ALLOC_MAX_DEPTH], struct alloc_place *where) {
     const struct alloc_stack *stack = stack_at(view, place);
     uint32_t depth = stack ? __atomic_load_n(&stack->depth, __ATOMIC_RELAXED) : 0;
     uint64_t end = place * 8ull + sizeof *stack + depth * sizeof *pcs;
-    if (depth == 0 || depth > ALLOC_MAX_DEPTH || end > ALLOC_STACK_BYTES)
+    bool has_place = header_of(view)->flags & ALLOC_HAS_PLACES;
+    if (depth == 0 || depth > ALLOC_MAX_DEPTH ||
+        end + (has_place ? ALLOC_PLACE_BYTES : 0) > ALLOC_STACK_BYTES)
         return 0;
+    *where = (struct alloc_place){.closes = ALLOC_PLACE_SETTLED};
     memcpy(pcs, stack->pcs, depth * sizeof *pcs);
+    if (has_place)
+        memcpy(where, &stack->pcs[depth], sizeof *where);
     return depth;
 }
 

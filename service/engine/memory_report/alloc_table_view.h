@@ -52,8 +52,9 @@ SONDE_MUST_USE sonde_err alloc_view_read(const struct alloc_view *view,
 void alloc_sums_finish(struct alloc_sums *sums);
 /* Subtracts earlier totals from the totals. Live sums stay. */
 void alloc_sums_subtract(struct alloc_sums *sums, const struct alloc_sums *before);
-/* Copies the stack's return addresses to pcs and returns their number; 0 if it cannot be read. */
+/* Copies the stack's return addresses to pcs and its place to *where, and returns the number of
+ * pcs; 0 if it cannot be read. */
 uint32_t alloc_view_stack(const struct alloc_view *view, uint32_t place,
-                          uint64_t pcs[ALLOC_MAX_DEPTH]);
+                          uint64_t pcs[ALLOC_MAX_DEPTH], struct alloc_place *where);
 
 #endif

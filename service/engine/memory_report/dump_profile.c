@@ -5,6 +5,7 @@
 #include "api/profile/heap/memory.h"
 #include "service/engine/code/tables.h"
 #include "service/engine/core/target.h"
+#include "service/engine/memory_report/heap_places.h"
 #include "service/engine/report/report.h"
 #include "service/symbol/locate/proc_maps.h"
 
@@ -53,7 +54,7 @@ struct generation *heap_mappings(struct sonde_slice lines) {
     return mapped;
 }
 
-static struct sonde_slice mapped_libraries(struct sonde_slice dump) {
+struct sonde_slice heap_mapped_libraries(struct sonde_slice dump) {
     static const char marker[] = "\nMAPPED_LIBRARIES:\n";
     const char *found = memmem(dump.data, dump.len, marker, sizeof marker - 1);
     if (!found)
@@ -64,18 +65,29 @@ static struct sonde_slice mapped_libraries(struct sonde_slice dump) {
 
 /* ---- Names ---- */
 
+/* A stand-in's origin was opened while it was mapped, so its names survive the file. */
+static const struct mapping *named_mapping(const struct mapping *mapping) {
+    return mapping->origin && mapping_module(mapping->origin) ? mapping->origin : mapping;
+}
+
+static const char *note_of(const struct mapping *mapping) {
+    return heap_places_note(mapping->start, mapping->path);
+}
+
 static void place(struct naming *naming, uint32_t location) {
     uint64_t address = sonde_profile_location(naming->from, location)->address;
     struct mapping *mapping = generation_find(naming->mapped, address);
-    if (!mapping)
+    if (!mapping || note_of(mapping))
         return;
-    tables_open_mapping(naming->engine, naming->process, mapping);
-    struct symbol_module *module = mapping_module(mapping);
-    if (!module || !mapping->has_bias)
+    const struct mapping *named = named_mapping(mapping);
+    if (named == mapping)
+        tables_open_mapping(naming->engine, naming->process, mapping);
+    struct symbol_module *module = mapping_module(named);
+    if (!module || !named->has_bias)
         return;
     naming->queries[location - 1].module = module;
-    naming->queries[location - 1].vaddr = address - mapping->bias;
-    naming->queries[location - 1].module_name = mapping_program_name(mapping);
+    naming->queries[location - 1].vaddr = address - mapping->start + named->start - named->bias;
+    naming->queries[location - 1].module_name = mapping_program_name(named);
 }
 
 static sonde_err resolve(struct naming *naming) {
@@ -102,6 +114,9 @@ static sonde_err intern(struct naming *naming, const char *text, uint32_t *id) {
 static sonde_err add_mapping(struct naming *naming, uint32_t old_id) {
     struct sonde_mapping facts = *sonde_profile_mapping(naming->from, old_id);
     const struct mapping *mapping = generation_find(naming->mapped, facts.start);
+    if (mapping && note_of(mapping))
+        return SONDE_OK;
+    mapping = mapping ? named_mapping(mapping) : NULL;
     const struct symbol_module *module = mapping ? mapping_module(mapping) : NULL;
     const char *path = sonde_profile_text(naming->from, facts.filename);
     if (mapping && path[0])
@@ -117,7 +132,7 @@ static sonde_err add_mapping(struct naming *naming, uint32_t old_id) {
 static bool is_program(const struct naming *naming, uint32_t id) {
     const struct mapping *mapping =
         generation_find(naming->mapped, sonde_profile_mapping(naming->from, id)->start);
-    return mapping && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE;
+    return mapping && mapping_kind(named_mapping(mapping)) == SYMBOL_MODULE_EXECUTABLE;
 }
 
 /* pprof's tools expect the main program first. */
@@ -143,12 +158,24 @@ static sonde_err add_line(struct naming *naming, const struct symbol_frame *fram
     return err ? err : sonde_profile_add_function(naming->into, &function, &line->function);
 }
 
+static sonde_err add_note(struct naming *naming, uint32_t id, const char *note) {
+    struct symbol_frame frame = {.name = note};
+    struct sonde_line line;
+    struct sonde_location location = {.line_count = 1, .lines = &line, .kind = SONDE_FRAME_NOTE};
+    sonde_err err = add_line(naming, &frame, &line);
+    return err ? err : sonde_profile_add_location(naming->into, &location, &naming->locations[id]);
+}
+
 static sonde_err add_location(struct naming *naming, uint32_t id) {
     const struct symbol_answer *answer = &naming->answers[id - 1];
     struct sonde_location location = *sonde_profile_location(naming->from, id);
     struct sonde_line lines[MAX_NAMES];
     struct symbol_frame unnamed;
     const struct symbol_frame *frames;
+    const struct mapping *mapping = generation_find(naming->mapped, location.address);
+    const char *note = mapping ? note_of(mapping) : NULL;
+    if (note)
+        return add_note(naming, id, note);
     uint32_t count = symbol_answer_frames(answer, &unnamed, &frames);
     count = count < MAX_NAMES ? count : MAX_NAMES;
     for (uint32_t i = 0; i < count; i++) {
@@ -300,16 +327,19 @@ void heap_located_finish(struct heap_located *located) {
 }
 
 sonde_err heap_profile_build(struct engine *engine, const struct process_identity *process,
-                             struct heap_text *dump, bool keep_frames,
-                             struct sonde_profile **profile, struct sonde_diag *diag) {
+                             const struct mapping_lives *lives, struct heap_text *dump,
+                             bool keep_frames, struct sonde_profile **profile,
+                             struct sonde_diag *diag) {
     struct sonde_slice text = dump->bytes;
     struct sonde_profile *raw = NULL;
     *profile = NULL;
     sonde_err err = sonde_jemalloc_read(text, REPORT_MAX_BYTES, &raw, diag);
-    struct generation *mapped = err ? NULL : heap_mappings(mapped_libraries(text));
+    struct generation *mapped = err ? NULL : heap_mappings(heap_mapped_libraries(text));
     heap_text_finish(dump);
     if (err)
         return err;
+    if (mapped)
+        heap_places_adopt(lives, mapped);
     err = mapped ? name(engine, process, raw, mapped, keep_frames, profile, diag)
                  : SONDE_OUT_OF_MEMORY;
     sonde_profile_destroy(raw);

@@ -10,6 +10,7 @@
 #include "service/engine/engine.h"
 #include "service/engine/memory_report/dump_text.h"
 #include "service/engine/report/address_space.h"
+#include "service/engine/report/mapping_lives.h"
 #include "service/process/process_identity.h"
 
 #include "api/profile/profile.h"
@@ -17,11 +18,15 @@
 /* The executable mappings of lines in the format of /proc/PID/maps, sorted; NULL when out of
  * memory. */
 struct generation *heap_mappings(struct sonde_slice lines);
+/* The lines of a dump that list its mappings; empty if there are none. */
+struct sonde_slice heap_mapped_libraries(struct sonde_slice dump);
 
-/* The caller destroys *profile, which is NULL on failure. The files of `process` are named. The
- * dump's text is freed as soon as it has been parsed, so `dump` is empty afterwards. */
+/* The caller destroys *profile, which is NULL on failure. The files of `process` are named; lives:
+ * those of its mappings, NULL = none are known. The dump's text is freed as soon as it has been
+ * parsed, so `dump` is empty afterwards. */
 SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine,
                                             const struct process_identity *process,
+                                            const struct mapping_lives *lives,
                                             struct heap_text *dump, bool keep_frames,
                                             struct sonde_profile **profile,
                                             struct sonde_diag *diag);

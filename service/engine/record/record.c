@@ -125,12 +125,22 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     engine_capture_release(ended);
 }
 
-static bool wants_waits(const struct recorded *recorded) {
-    const struct record_options *options = &recorded->recorder->options;
-    if (options->off_cpu_ms == 0 || recorded->machine)
-        return false;
-    return !options->wants_waits ||
-           options->wants_waits(options->context, &recorded->target, recorded->cgroup);
+/* With the lock held, after the whole machine was refused. */
+static sonde_err start_own(struct capture_slot *slot, const struct engine_cpu_spec *machine,
+                           const struct engine_capture_events *events) {
+    struct recorded *recorded = slot->recorded;
+    struct engine_cpu_spec spec = *machine;
+    char reason[RECORD_REFUSAL];
+    spec.target.own = true;
+    sonde_err err =
+        engine_capture_cpu(recorded->recorder->engine, &spec, events, slot, &slot->capture, NULL);
+    recorded->is_own = !err;
+    if (err)
+        return err;
+    memcpy(reason, recorded->recorder->refusal, sizeof reason);
+    snprintf(recorded->recorder->refusal, RECORD_REFUSAL, "those of other users: %.*s",
+             RECORD_REFUSAL - 32, reason);
+    return SONDE_OK;
 }
 
 void record_start_capture(struct capture_slot *slot) {
@@ -152,7 +162,7 @@ void record_start_capture(struct capture_slot *slot) {
         .is_recording = true,
     };
     struct sonde_diag diag = {0};
-    if (is_off_cpu && !wants_waits(recorded))
+    if (is_off_cpu && !record_wants_waits(recorded))
         return;
     slot->choice = recorded->choice;
     slot->retry_ms = UINT64_MAX;
@@ -163,6 +173,8 @@ void record_start_capture(struct capture_slot *slot) {
     sonde_err err =
         engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, &diag);
     note_refusal(recorded, err, &diag);
+    if (err == SONDE_PERMISSION_DENIED && recorded->machine)
+        err = start_own(slot, &spec, &events);
     if (!err)
         return;
     slot->capture = NULL;
@@ -410,6 +422,7 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
     if (recorder->machine && !recorder->is_finishing) {
         if (recorder->options.choose)
             apply_choice(recorder->machine);
+        record_machine_widen(recorder);
         start_due(recorder->machine);
     }
     report_counts(recorder);
@@ -425,12 +438,6 @@ uint32_t record_count(struct recorder *recorder) {
         count += machine_count(recorder->machine->machine);
     lock_drop(&recorder->lock);
     return count;
-}
-
-void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
-    lock_take(&recorder->lock);
-    memcpy(text, recorder->refusal, RECORD_REFUSAL);
-    lock_drop(&recorder->lock);
 }
 
 /* With the lock held. */

@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static sonde_err add_pid(struct pids *pids, pid_t pid) {
     if (!array_room(&pids->items, &pids->capacity, pids->count, 1))
@@ -57,8 +58,9 @@ void record_machine_add(struct recorded *recorded, struct sonde_profile *profile
         err = machine_split(recorded->machine, profile, metadata, &skip, &receiver);
     record_waits_update(recorder, recorded->machine);
     lock_take(&recorder->lock);
-    snprintf(recorder->refusal, sizeof recorder->refusal, "%s",
-             err ? "a window is incomplete: out of memory" : "");
+    if (err || !recorded->is_own)
+        snprintf(recorder->refusal, sizeof recorder->refusal, "%s",
+                 err ? "a window is incomplete: out of memory" : "");
     lock_drop(&recorder->lock);
     free(pids.items);
     sonde_profile_destroy(profile);
@@ -80,6 +82,17 @@ sonde_err record_machine_create(struct recorder *recorder) {
     return recorded->machine ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
+void record_machine_widen(struct recorder *recorder) {
+    const struct engine_selector every = {.all = true};
+    struct capture_slot *slot = &recorder->machine->slots[CPU];
+    struct engine_target machine;
+    if (!recorder->machine->is_own || !slot->capture || recorder->now_ms < recorder->widen_ms)
+        return;
+    recorder->widen_ms = recorder->now_ms + RECORD_MAX_TRY_MS;
+    if (engine_find(recorder->engine, &every, &machine, NULL) == SONDE_OK)
+        engine_capture_finish(slot->capture);
+}
+
 void record_machine_finish(struct recorder *recorder) {
     free(recorder->guests.items);
     free(recorder->gone.items);
@@ -88,4 +101,10 @@ void record_machine_finish(struct recorder *recorder) {
 void record_machine_leave(struct recorder *recorder, pid_t pid) {
     if (recorder->machine && recorder->machine->slots[CPU].capture) /* a window takes it */
         (void)add_pid(&recorder->gone, pid);
+}
+
+void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
+    lock_take(&recorder->lock);
+    memcpy(text, recorder->refusal, RECORD_REFUSAL);
+    lock_drop(&recorder->lock);
 }

@@ -31,6 +31,7 @@ struct recorded {
     char cgroup[CGROUP_BYTES];
     struct machine *machine; /* NULL: it is one target */
     bool is_outside; /* a process without the guest: only its off-CPU time (record_waits.c) */
+    bool is_own;     /* the machine: only processes of sonded's user, by its rights */
     bool is_heap_asked;
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
@@ -60,7 +61,7 @@ struct recorder {
     struct pids guests, gone; /* attached at the end of the machine's last window; gone since */
     char refusal[RECORD_REFUSAL];
     _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */
-    uint64_t now_ms;
+    uint64_t now_ms, widen_ms;  /* widen_ms: of the next look at rights */
     bool is_finishing;
 };
 
@@ -71,6 +72,8 @@ void record_release(struct recorded *recorded);
 
 /* ---- record_waits.c ---- */
 
+/* Whether a target is to have off-CPU time. */
+bool record_wants_waits(const struct recorded *recorded);
 /* Starts and forgets captures of off-CPU time, after a window of the machine. Without the lock; as
  * machine_split. */
 void record_waits_update(struct recorder *recorder, const struct machine *machine);
@@ -81,6 +84,8 @@ void record_waits_leave(struct recorder *recorder, pid_t pid);
 
 /* Its capture starts at the first tick. SONDE_OUT_OF_MEMORY. Before other threads know it. */
 SONDE_MUST_USE sonde_err record_machine_create(struct recorder *recorder);
+/* With the lock held: a recording of own processes ends if the whole machine is allowed now. */
+void record_machine_widen(struct recorder *recorder);
 void record_machine_finish(struct recorder *recorder);
 /* A target that its guest has recorded is gone. */
 void record_machine_leave(struct recorder *recorder, pid_t pid);

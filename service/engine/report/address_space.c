@@ -43,6 +43,8 @@ void mapping_release(struct mapping *mapping) {
     if (!mapping || atomic_fetch_sub_explicit(&mapping->refs, 1, memory_order_acq_rel) != 1)
         return;
     symbol_module_release(mapping->module);
+    if (mapping->origin)
+        mapping_release(mapping->origin);
     if (mapping->view)
         unwind_views_release(mapping->views, mapping->view);
     memory_share_finish(&mapping->share);
@@ -264,9 +266,12 @@ sonde_err space_add_part(struct space *space, const struct space_part *part,
     space->incoming->is_guests = space->is_guests;
     space->incoming->uid = space->share.uid;
     for (size_t i = 0; i < part->count; i++) {
+        uint32_t before = space->incoming->count;
         sonde_err err = generation_add(space->incoming, &part->mappings[i]);
         if (err)
             return err;
+        if (part->born && space->incoming->count > before)
+            space->incoming->mappings[before]->born = part->born[i];
     }
     if (part->last)
         *complete = complete_incoming(space);

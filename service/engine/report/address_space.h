@@ -29,6 +29,8 @@ struct mapping {
     _Atomic uint32_t refs;
     uint64_t start, end, offset, inode;
     uint64_t inode_generation; /* 0 = unknown */
+    uint64_t born;             /* number of the guest's generation that first had it; 0 = unknown */
+    struct mapping *origin; /* of a stand-in (memory_report/heap_places.h): where it was mapped */
     uint32_t device_major, device_minor;
     char path[256];
     bool is_kernel, is_deleted; /* see symbol_mapping */
@@ -117,6 +119,7 @@ struct space_part {
     bool last;
     const struct symbol_mapping *mappings;
     size_t count;
+    const uint64_t *born; /* of each mapping; NULL = unknown */
 };
 /* The last part makes the generation the newest one and sets *complete to it; other parts set
  * *complete to NULL. */

@@ -13,6 +13,7 @@
 #ifndef SONDE_SERVICE_GUEST_HEAP_ALLOC_BACKTRACE_H
 #define SONDE_SERVICE_GUEST_HEAP_ALLOC_BACKTRACE_H
 
+#include "service/guest/heap/alloc_table.h"
 #include "service/guest/signal/walk.h"
 
 #include <stdbool.h>
@@ -21,14 +22,19 @@
 
 typedef void alloc_backtrace_function(void **pcs, unsigned *count, unsigned most);
 
-/* The hook for jemalloc. Any thread; as signal-safe as the original. */
+/* The hook for jemalloc. Where the place says something, the last pcs are its tags (alloc_table.h).
+ * Any thread; as signal-safe as the original. */
 alloc_backtrace_function alloc_backtrace_hook;
 /* jemalloc's own backtrace. Set it before the hook is installed. */
 void alloc_backtrace_set_original(alloc_backtrace_function *original);
+/* Whether sonded reads places. An earlier one takes jemalloc's tags for addresses, and two halves
+ * of a stack for one. */
+void alloc_backtrace_use_places(bool uses);
 /* The stack of the calling function (unwind_registers_here), from the return address `caller` on:
- * at least 1 and at most `most` pcs; returns their number. Any thread; signal-safe. */
+ * at least 1 and at most `most` pcs; returns their number. Of a deeper stack the leaf-most and the
+ * root-most half are kept. Any thread; signal-safe. */
 uint32_t alloc_backtrace_take(const struct unwind_registers *here, uint64_t caller, uint64_t *pcs,
-                              uint32_t most);
+                              uint32_t most, struct alloc_place *place);
 /* True when every walk that was under way at the call has ended. Does not wait: after false, ask
  * again later. Control thread only. */
 bool alloc_backtrace_is_quiescent(void);

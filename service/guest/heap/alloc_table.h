@@ -14,10 +14,15 @@
  * a block of `size` bytes that was sampled with probability p counts 1 / p objects and size / p
  * bytes. Doubles are stored as their bits.
  *
+ * Two stacks with equal pcs in different files, because a library took the place of another, are
+ * two
+ * stacks: their generations differ. The generations are those of the guest's messages Maps.
+ *
  * Everything is bounded; what does not fit is dropped and counted. sonded checks every value. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_ALLOC_TABLE_H
 #define SONDE_SERVICE_GUEST_HEAP_ALLOC_TABLE_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -30,6 +35,33 @@
 #define ALLOC_PROBES      64u /* slots that are searched for a stack */
 #define ALLOC_MAX_DEPTH   127u
 
+/* Where a stack's pcs are, and how it ended. */
+struct alloc_place {
+    uint32_t generation; /* see struct handler_place; 0 = not known */
+    uint32_t closes;     /* ALLOC_PLACE_SETTLED, or dlcloses so far, twice (Maps.closes) */
+    uint8_t end;         /* enum ring_stack_end, or ALLOC_END_NO_TABLE_YET */
+    uint8_t gap_at;      /* index of the first pc after frames that were left out; 0 = no such pc */
+};
+#define ALLOC_PLACE_SETTLED    UINT32_MAX
+#define ALLOC_END_NO_TABLE_YET 5u /* RING_END_COUNT: the table had not arrived */
+
+/* jemalloc's dumps hold nothing but pcs. So if one of its stacks has a place that differs from that
+ * of a complete stack in files that were mapped from the start, its last one or two pcs are the
+ * place: addresses that no process has. */
+#define ALLOC_TAG_SHIFT  48
+#define ALLOC_TAG_CLOSES 0x53d2ull /* low 32 bits: closes; before the other one */
+#define ALLOC_TAG_PLACE  0x53d1ull /* 4 bits end, 8 bits gap_at, 4 bits 0, 32 bits generation */
+#define ALLOC_TAGS       2u
+
+static inline uint64_t alloc_tag_of(const struct alloc_place *place) {
+    return ALLOC_TAG_PLACE << ALLOC_TAG_SHIFT | (uint64_t)(place->end & 15) << 44 |
+           (uint64_t)place->gap_at << 36 | place->generation;
+}
+
+static inline uint64_t alloc_closes_tag_of(const struct alloc_place *place) {
+    return ALLOC_TAG_CLOSES << ALLOC_TAG_SHIFT | place->closes;
+}
+
 enum alloc_drop {
     ALLOC_DROP_LIVE,   /* no room for a live sample */
     ALLOC_DROP_STACKS, /* no room for a stack */
@@ -39,8 +71,8 @@ enum alloc_drop {
 
 struct alloc_header {
     uint64_t magic;
-    uint32_t version; /* 1 */
-    uint32_t reserved;
+    uint32_t version;         /* 1 */
+    uint32_t flags;           /* ALLOC_HAS_PLACES; 0.2 had none */
     _Atomic uint64_t samples; /* since the memory was made or emptied */
     _Atomic uint64_t drops[ALLOC_DROP_COUNT];
     _Alignas(64) _Atomic uint32_t entries_used; /* entries below this number may be live */
@@ -66,6 +98,11 @@ struct alloc_stack {
     uint16_t hash;
     uint64_t pcs[]; /* leaf first: return addresses, except those marked RING_PC_EXACT */
 };
+
+/* Behind the pcs of each stack is its place, if the header has this flag. */
+#define ALLOC_HAS_PLACES  1u
+#define ALLOC_PLACE_BYTES 16u /* a multiple of 8, as all sizes of stacks are */
+static_assert(sizeof(struct alloc_place) <= ALLOC_PLACE_BYTES, "a place fits");
 
 #define ALLOC_ENTRIES_AT ALLOC_PAGE
 #define ALLOC_SLOTS_AT   (ALLOC_ENTRIES_AT + ALLOC_ENTRIES * sizeof(struct alloc_entry))

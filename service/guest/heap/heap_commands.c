@@ -308,6 +308,7 @@ void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_kn
     sonde_guest_v1_HeapAnswer answer = {.sequence = command->sequence};
     send_deferred(); /* answers are sent in the order of the commands */
     sampler_exclude_self();
+    alloc_backtrace_use_places(command->knows_places);
     bool has_jemalloc = mallctl_find(command->mallctl);
     if (has_jemalloc)
         (void)mallctl_get_bool("opt.prof", &answer.profiling);

@@ -86,6 +86,7 @@ static int choose_size(void) {
 
 static void write_header(void) {
     header->version = 1;
+    header->flags = ALLOC_HAS_PLACES;
     atomic_store(&header->entries_used, 1);
     atomic_store(&header->stack_used, 8); /* offset 0 means none */
     header->magic = ALLOC_MAGIC;
@@ -369,9 +370,9 @@ void sample_table_forget_live(void) {
 /* ---- Stacks ---- */
 
 /* Two lanes, so that their multiplications overlap. */
-static uint64_t hash_of(const uint64_t *pcs, uint32_t depth) {
+static uint64_t hash_of(const uint64_t *pcs, uint32_t depth, const struct alloc_place *place) {
     const uint64_t factor = 0x9e3779b97f4a7c15ull;
-    uint64_t even = depth, odd = 1;
+    uint64_t even = depth ^ alloc_tag_of(place), odd = 1 ^ (uint64_t)place->closes << 32;
     uint32_t i = 0;
     for (; i + 1 < depth; i += 2) {
         even = (even ^ pcs[i]) * factor;
@@ -389,16 +390,23 @@ static struct alloc_stack *stack_at(uint32_t offset) {
     return (struct alloc_stack *)(stacks + offset * 8ull);
 }
 
-static bool is_same(uint32_t offset, uint64_t hash, const uint64_t *pcs, uint32_t depth) {
+static bool is_same_place(const struct alloc_place *one, const struct alloc_place *other) {
+    return alloc_tag_of(one) == alloc_tag_of(other) && one->closes == other->closes;
+}
+
+static bool is_same(uint32_t offset, uint64_t hash, const uint64_t *pcs, uint32_t depth,
+                    const struct alloc_place *place) {
     const struct alloc_stack *stack = stack_at(offset);
     return stack->hash == (uint16_t)(hash >> 48) && stack->depth == depth &&
+           is_same_place((const struct alloc_place *)&stack->pcs[depth], place) &&
            memcmp(stack->pcs, pcs, depth * sizeof *pcs) == 0;
 }
 
 /* Writes a new stack and returns its offset / 8, 0 = no room. A stack that loses the race for its
  * slot stays unused. */
-static uint32_t write_stack(uint64_t hash, const uint64_t *pcs, uint32_t depth) {
-    uint64_t bytes = sizeof(struct alloc_stack) + depth * sizeof *pcs;
+static uint32_t write_stack(uint64_t hash, const uint64_t *pcs, uint32_t depth,
+                            const struct alloc_place *place) {
+    uint64_t bytes = sizeof(struct alloc_stack) + depth * sizeof *pcs + ALLOC_PLACE_BYTES;
     uint64_t used = atomic_load(&header->stack_used);
     do {
         if (used + bytes > stacks_bytes())
@@ -414,23 +422,24 @@ static uint32_t write_stack(uint64_t hash, const uint64_t *pcs, uint32_t depth) 
     stack->depth = (uint16_t)depth;
     stack->hash = (uint16_t)(hash >> 48);
     memcpy(stack->pcs, pcs, depth * sizeof *pcs);
+    memcpy(&stack->pcs[depth], place, sizeof *place);
     return (uint32_t)(used / 8);
 }
 
-uint32_t sample_table_stack(const uint64_t *pcs, uint32_t depth) {
-    uint64_t hash = hash_of(pcs, depth);
+uint32_t sample_table_stack(const uint64_t *pcs, uint32_t depth, const struct alloc_place *place) {
+    uint64_t hash = hash_of(pcs, depth, place);
     uint32_t fresh = 0;
     for (uint32_t i = 0; i < ALLOC_PROBES; i++) {
         _Atomic uint32_t *slot = &stack_slots[(hash + i) & (stack_slot_count() - 1)];
         uint32_t offset = atomic_load_explicit(slot, memory_order_acquire);
         if (offset == 0) {
-            fresh = fresh ? fresh : write_stack(hash, pcs, depth);
+            fresh = fresh ? fresh : write_stack(hash, pcs, depth, place);
             if (fresh == 0)
                 break;
             if (atomic_compare_exchange_strong(slot, &offset, fresh))
                 return fresh;
         }
-        if (is_same(offset, hash, pcs, depth))
+        if (is_same(offset, hash, pcs, depth, place))
             return offset;
     }
     sample_table_drop(ALLOC_DROP_STACKS);

@@ -75,7 +75,7 @@ void sample_table_forget_live(void);
 void sample_table_after_fork(void);
 
 /* Finds or adds a stack: its offset / 8, or 0 when there is no room, which is counted. */
-uint32_t sample_table_stack(const uint64_t *pcs, uint32_t depth);
+uint32_t sample_table_stack(const uint64_t *pcs, uint32_t depth, const struct alloc_place *place);
 /* Adds an estimate to the stack's totals. */
 void sample_table_count(uint32_t stack, double objects, double bytes);
 /* Adds a live block. When there is no room, that is counted. */

@@ -136,11 +136,12 @@ note(const void *block, uint64_t bytes, const struct sampler_choice *choice, con
     uint64_t pcs[ALLOC_MAX_DEPTH];
     struct unwind_registers here;
     unwind_registers_here(&here);
-    uint32_t depth = alloc_backtrace_take(&here, (uint64_t)caller, pcs, ALLOC_MAX_DEPTH);
+    struct alloc_place place;
+    uint32_t depth = alloc_backtrace_take(&here, (uint64_t)caller, pcs, ALLOC_MAX_DEPTH, &place);
     struct sample sample = {.size = bytes,
                             .objects = alloc_bits(choice->objects),
                             .time_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC_COARSE),
-                            .stack = sample_table_stack(pcs, depth),
+                            .stack = sample_table_stack(pcs, depth, &place),
                             .tid = sampler_thread.tid};
     if (!sample.stack)
         return;

@@ -16,7 +16,9 @@
 static struct {
     struct maps current, spare;
     uint64_t generation;
-    int64_t cost_ns; /* of the last reading */
+    uint32_t closes;   /* handler_state.closes before the last reading */
+    bool is_forgotten; /* the next reading counts as changed */
+    int64_t cost_ns;   /* of the last reading */
     struct maps_watch watch;
 } updates;
 
@@ -35,6 +37,7 @@ static void fill_mapping(sonde_guest_v1_Mapping *mapping, const struct maps_modu
     mapping->device_major = module->device_major;
     mapping->device_minor = module->device_minor;
     mapping->inode = module->inode;
+    mapping->born = module->born;
     memcpy(mapping->path, module->path, sizeof mapping->path);
 }
 
@@ -46,6 +49,7 @@ static void send_maps(void) {
         sonde_guest_v1_Maps *maps = &out->message.maps;
         out->which_message = sonde_guest_v1_FromGuest_maps_tag;
         maps->generation = updates.generation;
+        maps->closes = updates.closes;
         for (; at < current->module_count && maps->mappings_count < MAPPINGS_PER_FRAME; at++)
             fill_mapping(&maps->mappings[maps->mappings_count++], &current->modules[at]);
         maps->last = is_last = at >= current->module_count;
@@ -61,24 +65,41 @@ static bool read_spare(void) {
            maps_read(&updates.spare) == 0;
 }
 
+/* The new reading is in `spare`. If a walk has met a pc of a library that may have been closed
+ * again, later libraries at that address must not be taken for it, so a new generation begins even
+ * if the modules are the same. */
+static bool is_new_generation(uint32_t closes) {
+    bool may_have_missed = atomic_load(&handler_state.missed) && closes != updates.closes;
+    return updates.is_forgotten || may_have_missed ||
+           !maps_same_modules(&updates.current, &updates.spare);
+}
+
 bool map_updates_read(bool force) {
     int64_t begin = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     atomic_store(&guest.reread_maps, false);
     maps_watch_before(&updates.watch);
+    uint32_t closes = atomic_load(&handler_state.closes);
     if (!read_spare())
         return false;
     updates.cost_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-    bool has_changed = force || !maps_same_modules(&updates.current, &updates.spare);
+    maps_set_born(&updates.spare, &updates.current, updates.generation + 1);
+    bool has_changed = is_new_generation(closes) || force;
+    updates.closes = closes;
+    updates.is_forgotten = false;
     struct maps swap = updates.current;
     updates.current = updates.spare;
     updates.spare = swap;
     atomic_store(&handler_state.areas, updates.current.areas);
-    if (!has_changed)
+    if (!has_changed) {
+        module_map_set_closes(closes);
         return true;
+    }
     module_map_collect(quiescence_reached());
-    if (module_map_set_modules(&updates.current, ++updates.generation) == 0 &&
-        module_map_publish() == 0)
+    bool is_set = module_map_set_modules(&updates.current, ++updates.generation) == 0;
+    if (is_set && module_map_publish() == 0) {
+        module_map_set_closes(closes);
         send_maps();
+    }
     return true;
 }
 
@@ -112,9 +133,10 @@ bool map_updates_is_current(uint64_t generation) {
 
 void map_updates_publish(void) {
     module_map_collect(quiescence_reached());
+    module_map_set_complete();
     module_map_publish();
 }
 
 void map_updates_forget(void) {
-    updates.current.module_count = 0;
+    updates.is_forgotten = true;
 }

@@ -27,8 +27,8 @@ void map_updates_tick(int64_t now, bool running);
 bool map_updates_is_current(uint64_t generation);
 /* Publishes the tables that have arrived. */
 void map_updates_publish(void);
-/* Forgets the modules, so that the next reading sends all of them: the module map was cleared. Also
- * in the child of a fork. */
+/* The module map was cleared, so the next reading publishes and sends all modules again. Also in
+ * the child of a fork. */
 void map_updates_forget(void);
 
 #endif

@@ -116,3 +116,25 @@ bool maps_same_modules(const struct maps *one, const struct maps *other) {
             return false;
     return true;
 }
+
+/* Everything but files and the kernel's own code, [vdso] and [vsyscall]. */
+static bool is_anonymous(const struct maps_module *module) {
+    return module->inode == 0 && strncmp(module->path, "[v", 2) != 0;
+}
+
+/* `old` is the first module of `before` that ends above the module's start. */
+static bool is_continued(const struct maps_module *old, const struct maps_module *module) {
+    bool overlaps = old->start < module->end;
+    return maps_same_module(old, module) || (overlaps && is_anonymous(old) && is_anonymous(module));
+}
+
+void maps_set_born(struct maps *maps, const struct maps *before, uint64_t generation) {
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < maps->module_count; i++) {
+        struct maps_module *module = &maps->modules[i];
+        while (at < before->module_count && before->modules[at].end <= module->start)
+            at++;
+        bool is_old = at < before->module_count && is_continued(&before->modules[at], module);
+        module->born = is_old ? before->modules[at].born : generation;
+    }
+}

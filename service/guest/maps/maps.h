@@ -16,6 +16,7 @@
 struct maps_module {
     uint64_t start, end, offset, inode;
     uint32_t device_major, device_minor;
+    uint64_t born; /* the generation that first had this mapping; map_updates.h sets it */
     char path[MAPS_PATH];
 };
 
@@ -35,9 +36,14 @@ void maps_finish(struct maps *maps);
 /* Replaces the contents by the mappings of this moment; 0 or an errno. */
 int maps_read(struct maps *maps);
 
+/* `born` is not compared. */
 bool maps_same_module(const struct maps_module *one, const struct maps_module *other);
 /* Whether both have the same modules; areas are not compared. */
 bool maps_same_modules(const struct maps *one, const struct maps *other);
+
+/* Sets `born` of each module: that of the same module in `before`, or else `generation`. Anonymous
+ * memory that overlaps such memory in `before` only changed its size, as a JIT's does. */
+void maps_set_born(struct maps *maps, const struct maps *before, uint64_t generation);
 
 /* Adds one line, given without its newline. A line of another form is skipped. For maps_read and
  * its fuzzer. */

@@ -44,6 +44,8 @@ static uint64_t image_bytes;
 static struct module *modules, *spare;
 static uint32_t module_count;
 static uint64_t generation, publications;
+static bool is_complete;
+static uint32_t closes;
 static struct published *current, *retired[RETIRED_MAX];
 static uint32_t retired_count;
 
@@ -76,6 +78,7 @@ int module_map_set_modules(const struct maps *maps, uint64_t new_generation) {
     spare = swap;
     module_count = maps->module_count;
     generation = new_generation;
+    is_complete = false;
     return 0;
 }
 
@@ -149,8 +152,27 @@ int module_map_add_table(uint64_t of_generation, uint64_t start, uint64_t bias, 
     return error;
 }
 
+/* Fills in `born` and what is derived from it. */
+static void set_ages(struct module_map *map, uint32_t *born) {
+    map->born = born;
+    map->oldest = module_count ? UINT32_MAX : 0;
+    for (uint32_t i = 0; i < module_count; i++) {
+        born[i] = (uint32_t)modules[i].map.born;
+        map->oldest = born[i] < map->oldest ? born[i] : map->oldest;
+    }
+    map->young_low = UINT64_MAX;
+    for (uint32_t i = 0; i < module_count; i++) {
+        if (born[i] == map->oldest)
+            continue;
+        if (map->young_high == 0)
+            map->young_low = modules[i].map.start;
+        map->young_high = modules[i].map.end;
+    }
+}
+
 static struct published *build(void) {
-    size_t size = sizeof(struct published) + module_count * sizeof(struct walk_module);
+    size_t each = sizeof(struct walk_module) + sizeof(uint32_t);
+    size_t size = sizeof(struct published) + module_count * each;
     struct published *made = address_space_reserve(size);
     if (!made)
         return NULL;
@@ -159,6 +181,9 @@ static struct published *build(void) {
     made->size = size;
     made->map.generation = (uint32_t)generation;
     made->map.walk = (struct walk_map){publications, module_count, made->modules};
+    made->map.is_complete = is_complete;
+    atomic_store(&made->map.closes, closes);
+    set_ages(&made->map, (uint32_t *)(made->modules + module_count));
     for (uint32_t i = 0; i < module_count; i++) {
         struct module *module = &modules[i];
         struct image *image = module->image ? &images[module->image - 1] : NULL;
@@ -185,6 +210,16 @@ int module_map_publish(void) {
 
 uint64_t module_map_generation(void) {
     return generation;
+}
+
+void module_map_set_complete(void) {
+    is_complete = true;
+}
+
+void module_map_set_closes(uint32_t now) {
+    closes = now;
+    if (current)
+        atomic_store(&current->map.closes, now);
 }
 
 static bool is_image_used(uint32_t number) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Builds and publishes the module map that stack walks use: the executable mappings of one
- * generation, each with the unwind table that sonded sent for it. A published map never changes. A
- * changed set of mappings, or a new table, makes a new map, which replaces the old one by one
- * store; the old one is freed after handler_is_quiescent.
+ * generation, each with the unwind table that sonded sent for it. A published map never changes,
+ * but for its count of dlcloses. A changed set of mappings, or a new table, makes a new map, which
+ * replaces the old one by one store; the old one is freed after handler_is_quiescent.
  *
  * A table arrives as a sealed memfd. It is checked once (unwind_table_check) and recognized by its
  * header, so the same table for another mapping or a later generation is not mapped twice. At most
@@ -28,6 +28,10 @@ int module_map_add_table(uint64_t generation, uint64_t start, uint64_t bias, uin
  * many old maps wait to be freed. */
 int module_map_publish(void);
 uint64_t module_map_generation(void);
+/* sonded has sent all tables of this generation. */
+void module_map_set_complete(void);
+/* handler_state.closes before the maps were read; for the published map and those to come. */
+void module_map_set_closes(uint32_t closes);
 /* Frees old maps and unused tables. is_quiescent: no handler can still be reading what the last
  * publication replaced; false does nothing. */
 void module_map_collect(bool is_quiescent);

@@ -176,7 +176,7 @@ static void prepare(void) {
     capture.plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE};
     capture.own_start_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int error = prepare_memory();
-    if (!error && !map_updates_read(true) && map_updates_maps()->module_count == 0) {
+    if (!error && !map_updates_read(true) && !atomic_load(&handler_state.map)) {
         append_text(capture.plan.note, sizeof capture.plan.note, "no /proc in its chroot");
         error = ENOENT;
     }

@@ -9,19 +9,51 @@
 struct handler_state handler_state;
 __thread struct thread_tags thread_tags;
 
+/* Whether a pc is in no known module. The walk has found no rule for such a pc. */
+static bool has_missed(const struct walk_map *map, const uint64_t *pcs,
+                       const struct walk_result *walked) {
+    if (walked->end != RING_END_NO_TABLE && walked->fp_frames == 0)
+        return false;
+    for (uint32_t i = 0; i < walked->depth; i++)
+        if (!walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)))
+            return true;
+    return false;
+}
+
 void handler_report_miss(const struct walk_map *map, const uint64_t *pcs,
                          const struct walk_result *walked) {
-    if (walked->end != RING_END_NO_TABLE && walked->fp_frames == 0)
-        return;
     if (!atomic_load_explicit(&handler_state.wants_miss, memory_order_relaxed))
         return;
-    bool known = true;
-    for (uint32_t i = 0; i < walked->depth && known; i++)
-        known = walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)) != NULL;
-    if (known || !atomic_exchange(&handler_state.wants_miss, 0))
+    if (!has_missed(map, pcs, walked) || !atomic_exchange(&handler_state.wants_miss, 0))
         return;
     atomic_store_explicit(&handler_state.missed, 1, memory_order_release);
     handler_wake_control();
+}
+
+static uint32_t youngest(const struct module_map *map, const uint64_t *pcs, uint32_t depth) {
+    uint32_t young = map->oldest;
+    for (uint32_t i = 0; i < depth; i++) {
+        uint64_t pc = (pcs[i] & ~RING_PC_EXACT) - (i > 0);
+        if (pc < map->young_low || pc >= map->young_high)
+            continue;
+        const struct walk_module *module = walk_map_find(&map->walk, pc);
+        uint32_t born = module ? map->born[module - map->walk.modules] : 0;
+        young = born > young ? born : young;
+    }
+    return young;
+}
+
+void handler_place(const struct module_map *map, const uint64_t *pcs,
+                   const struct walk_result *walked, struct handler_place *place) {
+    uint32_t closes = atomic_load(&handler_state.closes);
+    place->has_missed = has_missed(&map->walk, pcs, walked);
+    if (place->has_missed || closes != atomic_load(&map->closes)) {
+        place->generation = map->generation;
+        place->closes = closes;
+    } else {
+        place->generation = youngest(map, pcs, walked->depth);
+        place->closes = HANDLER_PLACE_SETTLED;
+    }
 }
 
 int64_t handler_clock_ns(int clock) {

@@ -111,6 +111,25 @@ struct ring_set {
 struct module_map {
     struct walk_map walk;
     uint32_t generation;
+    bool is_complete; /* sonded has sent every table that it has for these modules */
+    /* For the places of heap stacks (handler_place): the generation that first had each module, in
+     * the order of the modules; the lowest of them; and a range that holds all younger modules. */
+    const uint32_t *born;
+    uint32_t oldest;
+    uint64_t young_low, young_high;
+    _Atomic uint32_t closes; /* handler_state.closes when the maps were last read */
+};
+
+#define HANDLER_PLACE_SETTLED UINT32_MAX
+
+/* Which files a stack's pcs are in. Settled: those of `generation`, the youngest generation that
+ * any module of the stack is from, so an unrelated dlopen does not change the place. Otherwise a pc
+ * is in no known module, or the maps have not been read since a dlclose. Then `generation` is that
+ * of the map, `closes` is the value of handler_state.closes at the walk, and sonded decides. */
+struct handler_place {
+    uint32_t generation;
+    uint32_t closes; /* HANDLER_PLACE_SETTLED, or see above */
+    bool has_missed; /* a pc is in no known module */
 };
 
 struct handler_state {
@@ -127,6 +146,7 @@ struct handler_state {
     int wake_fd;                 /* handler_wake_control; -1 = none */
     _Atomic uint32_t wants_miss; /* 1: the next pc in no known module wakes the control thread */
     _Atomic uint32_t missed;     /* 1: there was one */
+    _Atomic uint32_t closes;     /* grows before and after each dlclose */
     _Atomic bool uses_labels;    /* the program has labelled a thread or a request */
     int timer_signal;            /* 0 = not chosen yet */
     int64_t otel_offset;         /* otel_context.h; 0 = spans are not read */
@@ -193,6 +213,11 @@ static inline void handler_wake_control(void) {
 SONDE_SIGSAFE
 void handler_report_miss(const struct walk_map *map, const uint64_t *pcs,
                          const struct walk_result *walked);
+
+/* The place of a walked stack; the pcs may be marked RING_PC_EXACT. Any thread; signal-safe. */
+SONDE_SIGSAFE
+void handler_place(const struct module_map *map, const uint64_t *pcs,
+                   const struct walk_result *walked, struct handler_place *place);
 
 /* True when every handler that was running at the call has returned. `limit` is the highest index
  * of a sampled thread + 1. Does not wait: after false, ask again later. Control thread only. */

@@ -29,6 +29,7 @@ static void fill(const uint8_t *data, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct alloc_sums sums;
+    struct alloc_place where;
     uint64_t pcs[ALLOC_MAX_DEPTH];
     struct alloc_choice choice = {.live = true, .born_before_ns = UINT64_MAX};
     if (!memory)
@@ -44,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const struct alloc_sum *sum = &sums.items[i];
         if (!isfinite(sum->objects) || !isfinite(sum->bytes) || !isfinite(sum->live_bytes))
             abort();
-        if (sum->place && alloc_view_stack(view, sum->place, pcs) > ALLOC_MAX_DEPTH)
+        if (sum->place && alloc_view_stack(view, sum->place, pcs, &where) > ALLOC_MAX_DEPTH)
             abort();
     }
     alloc_sums_subtract(&sums, &sums);

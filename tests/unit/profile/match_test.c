@@ -75,13 +75,21 @@ TEST(two_builds_with_different_file_names_differ_only_in_what_changed) {
     sonde_profile_destroy(now);
 }
 
-/* A profile of one stack of one location in the file. */
-static struct sonde_profile *one(const char *path, const char *build_id, uint64_t start,
-                                 uint64_t offset, enum sonde_frame_kind kind) {
+static void add_function(struct sonde_profile *profile, const char *name, uint32_t *id) {
+    struct sonde_function function = {0};
+    CHECK_INT(sonde_profile_string(profile, name, strlen(name), &function.name), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_add_function(profile, &function, id), ==, SONDE_OK);
+}
+
+/* A profile of one stack of one location in the file; name: NULL = none. */
+static struct sonde_profile *one_called(const char *name, const char *path, const char *build_id,
+                                        uint64_t start, uint64_t offset,
+                                        enum sonde_frame_kind kind) {
     const struct sonde_value_type type = {"samples", "count"};
     struct sonde_profile *profile = sonde_profile_create(&type, 1, 0);
     struct sonde_mapping mapping = {.start = start, .limit = start + 0x10000, .offset = offset};
     struct sonde_location location = {.kind = kind, .address = start + 0x123 - offset};
+    struct sonde_line line = {0};
     uint32_t id;
     const int64_t value = 5;
     const struct sonde_sample sample = {.locations = &id, .location_count = 1, .values = &value};
@@ -89,9 +97,19 @@ static struct sonde_profile *one(const char *path, const char *build_id, uint64_
     CHECK_INT(sonde_profile_string(profile, build_id, strlen(build_id), &mapping.build_id), ==,
               SONDE_OK);
     CHECK_INT(sonde_profile_add_mapping(profile, &mapping, &location.mapping), ==, SONDE_OK);
+    if (name) {
+        add_function(profile, name, &line.function);
+        location.lines = &line;
+        location.line_count = 1;
+    }
     CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
     CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
     return profile;
+}
+
+static struct sonde_profile *one(const char *path, const char *build_id, uint64_t start,
+                                 uint64_t offset, enum sonde_frame_kind kind) {
+    return one_called(NULL, path, build_id, start, offset, kind);
 }
 
 /* The number of stacks in the difference of two such profiles. */
@@ -107,12 +125,10 @@ static size_t differing(struct sonde_profile *base, struct sonde_profile *now, b
 }
 
 static uint32_t add_frame(struct sonde_profile *profile, const char *name) {
-    struct sonde_function function = {0};
     struct sonde_line line = {0};
     struct sonde_location location = {.lines = &line, .line_count = 1};
     uint32_t id = 0;
-    CHECK_INT(sonde_profile_string(profile, name, strlen(name), &function.name), ==, SONDE_OK);
-    CHECK_INT(sonde_profile_add_function(profile, &function, &line.function), ==, SONDE_OK);
+    add_function(profile, name, &line.function);
     CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
     return id;
 }
@@ -168,6 +184,22 @@ TEST(code_without_names_of_the_same_build_matches_at_any_address) {
     CHECK_INT(differing(one("/a/app-1", "ab", 0x10000, 0, SONDE_FRAME_APPLICATION),
                         one("/b/app-2", "ab", 0x20000, 0, SONDE_FRAME_APPLICATION), false),
               ==, 0);
+}
+
+TEST(code_whose_name_arrived_between_the_profiles_does_not_differ) {
+    static const char *const names[] = {"[app]+0x123", NULL, "Pool::add", "Pool::add(long)"};
+    for (int base = 0; base < 4; base++)
+        for (int now = 0; now < 8; now++)
+            CHECK_INT(
+                differing(
+                    one_called(names[base], "/a/app", "ab", 0x10000, 0, SONDE_FRAME_APPLICATION),
+                    one_called(names[now % 4], "/a/app", "ab", 0x30000, 0, SONDE_FRAME_APPLICATION),
+                    now >= 4),
+                ==, 0);
+    CHECK_INT(differing(one_called("read", "/a/app", "ab", 0x10000, 0, SONDE_FRAME_APPLICATION),
+                        one_called("write", "/a/app", "cd", 0x10000, 0, SONDE_FRAME_APPLICATION),
+                        false),
+              ==, 2);
 }
 
 TEST(generated_code_matches_only_at_its_address) {

@@ -102,6 +102,19 @@ TEST(h2_h6_a_live_set_in_glibc_is_estimated_by_site_also_after_a_reset) {
     stage_finish(&stage);
 }
 
+TEST(a_deep_stack_keeps_its_leaf_and_its_root_and_says_so) {
+    struct stage stage;
+    stage_init(&stage, NULL, plain);
+    activate(&stage, 65536);
+    stage_tell(&stage, 'D');
+    struct sonde_profile *profile = snapshot(&stage);
+    CHECK_INT(profile_bytes(profile, "main"), >=, 20 << 20);
+    CHECK_INT(profile_bytes(profile, "[truncated]"), ==, profile_bytes(profile, "main"));
+    CHECK_STR(profile_leaf(profile, 0), "hold_deep");
+    sonde_profile_destroy(profile);
+    stage_finish(&stage);
+}
+
 TEST(what_was_freed_is_in_the_totals_alone) {
     struct stage stage;
     stage_init(&stage, NULL, plain);

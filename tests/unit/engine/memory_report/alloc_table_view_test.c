@@ -93,8 +93,9 @@ TEST(live_samples_are_summed_by_their_stack) {
     CHECK_NEAR(sums.items[0].live_bytes, 425, 1e-9);
     CHECK_INT(sums.items[0].live_samples, ==, 2);
     CHECK_NEAR(sums.items[1].live_bytes, 7, 0);
+    struct alloc_place where;
     uint64_t pcs[ALLOC_MAX_DEPTH];
-    CHECK_INT(alloc_view_stack(table.view, sums.items[0].place, pcs), ==, 3);
+    CHECK_INT(alloc_view_stack(table.view, sums.items[0].place, pcs, &where), ==, 3);
     CHECK_INT(pcs[2], ==, 0x1002);
     alloc_sums_finish(&sums);
     table_finish(&table);
@@ -164,14 +165,15 @@ TEST(entries_that_lie_are_left_out) {
 
 TEST(stacks_that_lie_are_left_out) {
     struct table table;
+    struct alloc_place where;
     uint64_t pcs[ALLOC_MAX_DEPTH];
     table_init(&table);
     add_stack(&table, NAN, 1e300, 3);
     uint32_t deep = add_stack(&table, 1, 1, ALLOC_MAX_DEPTH + 1), none = add_stack(&table, 1, 1, 0);
-    CHECK_INT(alloc_view_stack(table.view, deep, pcs), ==, 0);
-    CHECK_INT(alloc_view_stack(table.view, none, pcs), ==, 0);
-    CHECK_INT(alloc_view_stack(table.view, ALLOC_STACK_BYTES / 8 - 1, pcs), ==, 0);
-    CHECK_INT(alloc_view_stack(table.view, UINT32_MAX, pcs), ==, 0);
+    CHECK_INT(alloc_view_stack(table.view, deep, pcs, &where), ==, 0);
+    CHECK_INT(alloc_view_stack(table.view, none, pcs, &where), ==, 0);
+    CHECK_INT(alloc_view_stack(table.view, ALLOC_STACK_BYTES / 8 - 1, pcs, &where), ==, 0);
+    CHECK_INT(alloc_view_stack(table.view, UINT32_MAX, pcs, &where), ==, 0);
     uint32_t *slots = (uint32_t *)(table.base + ALLOC_SLOTS_AT);
     for (uint32_t i = 1000; i < 2000; i++)
         slots[i] = i * 4294967u;

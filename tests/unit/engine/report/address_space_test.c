@@ -10,7 +10,8 @@ static struct symbol_mapping mapping_at(uint64_t start, uint64_t end, const char
 
 static struct generation *add(struct space *space, uint64_t number, bool last,
                               const struct symbol_mapping *mappings, size_t count) {
-    struct space_part part = {number, last, mappings, count};
+    struct space_part part = {
+        .generation = number, .last = last, .mappings = mappings, .count = count};
     struct generation *complete;
     CHECK_INT(space_add_part(space, &part, &complete), ==, SONDE_OK);
     return complete;

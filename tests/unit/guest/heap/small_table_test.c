@@ -79,16 +79,17 @@ TEST(a_small_table_that_is_full_drops_and_counts) {
 }
 
 TEST(a_small_table_has_room_for_fewer_stacks_and_counts_the_others) {
+    struct alloc_place place = {0};
     uint64_t taken, pcs[ALLOC_MAX_DEPTH] = {0};
     CHECK_INT(open_within(200 * MIB, &taken), ==, 0);
     uint32_t stack = 1;
     for (pcs[0] = 1; stack && pcs[0] < ALLOC_STACKS; pcs[0]++)
-        if ((stack = sample_table_stack(pcs, ALLOC_MAX_DEPTH)))
+        if ((stack = sample_table_stack(pcs, ALLOC_MAX_DEPTH, &place)))
             sample_table_count(stack, 1, 1);
     CHECK_INT(stack, ==, 0);
     CHECK_INT(dropped(ALLOC_DROP_STACKS), ==, 1);
     CHECK_INT(pcs[0] * sizeof pcs, <, ALLOC_STACK_BYTES / 8);
     pcs[0] = 1;
-    CHECK_INT(sample_table_stack(pcs, ALLOC_MAX_DEPTH), !=, 0); /* known already */
+    CHECK_INT(sample_table_stack(pcs, ALLOC_MAX_DEPTH, &place), !=, 0); /* known already */
     sample_table_close();
 }

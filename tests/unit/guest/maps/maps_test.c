@@ -105,3 +105,22 @@ TEST(maps_are_read_after_the_main_thread_has_ended) {
     CHECK_INT(waitpid(pid, &status, 0), ==, pid);
     CHECK_INT(status, ==, 0);
 }
+
+static struct maps_module module_at(uint64_t start, uint64_t end, uint64_t inode) {
+    return (struct maps_module){.start = start, .end = end, .inode = inode};
+}
+
+TEST(h19_a_module_is_as_old_as_the_generation_that_first_had_it) {
+    struct maps_module old[] = {module_at(0x1000, 0x2000, 1), module_at(0x3000, 0x4000, 0),
+                                module_at(0x5000, 0x6000, 2)};
+    struct maps_module new[] = {module_at(0x1000, 0x2000, 1), module_at(0x2800, 0x4800, 0),
+                                module_at(0x5000, 0x6000, 3), module_at(0x7000, 0x8000, 0)};
+    struct maps before = {.modules = old, .module_count = 3};
+    struct maps maps = {.modules = new, .module_count = 4};
+    maps_set_born(&before, &(struct maps){0}, 4);
+    maps_set_born(&maps, &before, 9);
+    CHECK_INT(new[0].born, ==, 4);
+    CHECK_INT(new[1].born, ==, 4); /* anonymous memory that has grown */
+    CHECK_INT(new[2].born, ==, 9); /* another file */
+    CHECK_INT(new[3].born, ==, 9);
+}
