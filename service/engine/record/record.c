@@ -125,14 +125,6 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     engine_capture_release(ended);
 }
 
-static bool wants_waits(const struct recorded *recorded) {
-    const struct record_options *options = &recorded->recorder->options;
-    if (options->off_cpu_ms == 0 || recorded->machine)
-        return false;
-    return !options->wants_waits ||
-           options->wants_waits(options->context, &recorded->target, recorded->cgroup);
-}
-
 void record_start_capture(struct capture_slot *slot) {
     static const struct engine_capture_events events = {.on_profile = on_profile, .on_end = on_end};
     struct recorded *recorded = slot->recorded;
@@ -152,7 +144,7 @@ void record_start_capture(struct capture_slot *slot) {
         .is_recording = true,
     };
     struct sonde_diag diag = {0};
-    if (is_off_cpu && !wants_waits(recorded))
+    if (is_off_cpu && !record_wants_waits(recorded))
         return;
     slot->choice = recorded->choice;
     slot->retry_ms = UINT64_MAX;
@@ -428,12 +420,6 @@ uint32_t record_count(struct recorder *recorder) {
         count += machine_count(recorder->machine->machine);
     lock_drop(&recorder->lock);
     return count;
-}
-
-void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
-    lock_take(&recorder->lock);
-    memcpy(text, recorder->refusal, RECORD_REFUSAL);
-    lock_drop(&recorder->lock);
 }
 
 /* With the lock held. */

@@ -119,3 +119,9 @@ void record_machine_leave(struct recorder *recorder, pid_t pid) {
     if (recorder->machine && recorder->machine->slots[CPU].capture) /* a window takes it */
         (void)add_pid(&recorder->gone, pid);
 }
+
+void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
+    lock_take(&recorder->lock);
+    memcpy(text, recorder->refusal, RECORD_REFUSAL);
+    lock_drop(&recorder->lock);
+}

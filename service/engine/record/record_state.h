@@ -30,8 +30,8 @@ struct recorded {
     struct engine_target target;
     char cgroup[CGROUP_BYTES];
     struct machine *machine; /* NULL: it is one target */
-    bool is_own;             /* the machine: only processes of sonded's user, by its rights */
     bool is_outside; /* a process without the guest: only its off-CPU time (record_waits.c) */
+    bool is_own;     /* the machine: only processes of sonded's user, by its rights */
     bool is_heap_asked;
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
@@ -72,6 +72,8 @@ void record_release(struct recorded *recorded);
 
 /* ---- record_waits.c ---- */
 
+/* Whether a target is to have off-CPU time. */
+bool record_wants_waits(const struct recorded *recorded);
 /* Starts and forgets captures of off-CPU time, after a window of the machine. Without the lock; as
  * machine_split. */
 void record_waits_update(struct recorder *recorder, const struct machine *machine);

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool record_wants_waits(const struct recorded *recorded) {
+    const struct record_options *options = &recorded->recorder->options;
+    if (options->off_cpu_ms == 0 || recorded->machine)
+        return false;
+    return !options->wants_waits ||
+           options->wants_waits(options->context, &recorded->target, recorded->cgroup);
+}
+
 /* With the lock held: those whose capture has ended. It is started again if they are still
  * there. */
 static void remove_ended(struct recorder *recorder) {
