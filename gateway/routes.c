@@ -195,7 +195,7 @@ static const struct route table[] = {
      "values of a saved capture over its time: captures/7/timeline?bin_ms=100"},
     {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
      "base_capture new_capture range_from range_until base_range_from base_range_until normalize "
-     "growth output threads", NULL,
+     "growth difference_output threads", NULL,
      "difference of two saved captures: ?base=6&new=7"},
     {"/v1/render", METHOD_POST, ROUTE_NO_TARGET | ROUTE_LARGE_BODY | ROUTE_WORKS, FAMILY_V1,
      handle_v1_render, NULL,
@@ -205,7 +205,7 @@ static const struct route table[] = {
      SELECTION_PARAMETERS " output threads", "?from=-1h",
      "what was recorded, summed, in any format: ?service=redis&from=-1h&until=now"},
     {"/v1/history/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_diff, NULL,
-     SELECTION_PARAMETERS " " BASE_PARAMETERS " growth output threads", NULL,
+     SELECTION_PARAMETERS " " BASE_PARAMETERS " growth difference_output threads", NULL,
      "difference of two selections: ?service=redis&from=-1h&base_from=-2h&base_until=-1h"},
     {"/v1/history/series", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_series, NULL,
      SELECTION_PARAMETERS " step group_by history_limit only_function", "?group_by=service",

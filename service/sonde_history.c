@@ -22,9 +22,8 @@
 #include <sys/stat.h>
 
 struct settings {
-    const char *grpc_group, *store, *keep, *symbols, *token_file, *tls_cert, *tls_key,
-        *tls_client_ca;
-    struct sonde_option_list grpc, debuginfod, tls_names;
+    const char *grpc_group, *store, *symbols, *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    struct sonde_option_list grpc, debuginfod, tls_names, keep;
     bool insecure, token_everywhere, verbose;
     uint64_t mib, grace_ms;
 };
@@ -42,8 +41,8 @@ static const struct sonde_option table[] = {
            "group whose members may use unix sockets of --grpc, too; trust them like this user"),
     OPTION("grpc", 'g', "ADDR", "SONDE_HISTORY_GRPC", LIST, grpc, 0, 0,
            "gRPC address: unix:PATH or HOST:PORT (default unix:RUN/history.sock)"),
-    OPTION("keep", 0, "TIME", "SONDE_HISTORY_KEEP", TEXT, keep, 0, 0,
-           "delete what is older, for example 12h, 7d or 4w (default: keep everything)"),
+    OPTION("keep", 0, "TIME", "SONDE_HISTORY_KEEP", LIST, keep, 0, 0,
+           "delete what is older: 12h, 7d (default: nothing); repeatable: SELECTOR=TIME"),
     OPTION("mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, mib, 16, 1 << 24,
            "delete the oldest windows beyond this size, in MiB (default: no limit)"),
     OPTION("symbols", 0, "DIR", "SONDE_HISTORY_SYMBOLS", TEXT, symbols, 0, 0,
@@ -152,7 +151,8 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
 }
 
 static sonde_err check(const struct settings *settings, int argc, char **argv,
-                       struct store_limits *limits, struct sonde_diag *diag) {
+                       struct keep_rules *rules, struct store_limits *limits,
+                       struct sonde_diag *diag) {
     if (argc > 1)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                           argv[1]);
@@ -162,9 +162,10 @@ static sonde_err check(const struct settings *settings, int argc, char **argv,
     if (settings->debuginfod.count && !settings->symbols)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "--debuginfod needs --symbols DIR, where fetched files are kept");
+    sonde_err err = keep_rules_read("keep", &settings->keep, 0, rules, diag);
     limits->max_bytes = settings->mib << 20;
-    return settings->keep ? keep_text_read("keep", settings->keep, &limits->keep_s, diag)
-                          : SONDE_OK;
+    keep_rules_limit(rules, limits);
+    return err;
 }
 
 int main(int argc, char **argv) {
@@ -177,6 +178,7 @@ int main(int argc, char **argv) {
     struct settings settings = {.grace_ms = SERVE_GRACE_MS};
     struct store_stop end = {.deadline_ns = 0};
     struct store_limits limits = {.end = &end};
+    struct keep_rules rules = {.count = 0};
     struct sonde_diag diag = {0};
     sigset_t awaited;
     defaults = settings;
@@ -186,7 +188,7 @@ int main(int argc, char **argv) {
     if (err == SONDE_CANCELLED)
         return 0;
     if (!err)
-        err = check(&settings, argc, argv, &limits, &diag);
+        err = check(&settings, argc, argv, &rules, &limits, &diag);
     if (!err)
         err = file_limit_raise("sonde-history", &diag);
     if (!err) {
@@ -200,6 +202,7 @@ int main(int argc, char **argv) {
                                              .settings_size = sizeof loaded};
         err = serve(&settings, &limits, &end, &reload, &awaited, &diag);
     }
+    keep_rules_finish(&rules);
     if (!err || err == SONDE_CANCELLED) /* by a signal, while the store was opened */
         return 0;
     log_write(LOG_LINE_ERROR, "sonde-history", sonde_diag_text(&diag, err));

@@ -50,8 +50,8 @@ struct settings {
     uint64_t workers, grace_ms, upload_mib, heap_dumps, captures, captures_mib;
     uint64_t collect_mib, collect_max_hz;
     uint64_t history_hz, history_mib, history_off_cpu_ms;
-    const char *history_keep;
-    uint32_t history_keep_s;
+    struct sonde_option_list history_keep;
+    struct keep_rules keep;
     struct export_options exports;
     const char *source;
     enum engine_source source_kind;
@@ -116,8 +116,8 @@ static const struct sonde_option table[] = {
            "with stacks only of processes that have the guest"),
     OPTION("history-hz", 0, "N", "SONDE_HISTORY_HZ", NUMBER, history_hz, 1, 1000,
            "samples per second of CPU time to record (default 19)"),
-    OPTION("history-keep", 0, "TIME", "SONDE_HISTORY_KEEP", TEXT, history_keep, 0, 0,
-           "how long to keep what was recorded: 12h, 7d, 4w (default 7d); 0 = for ever"),
+    OPTION("history-keep", 0, "TIME", "SONDE_HISTORY_KEEP", LIST, history_keep, 0, 0,
+           "how long to keep history (default 7d; 0 = for ever); repeatable: SELECTOR=TIME"),
     OPTION("history-mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, history_mib, 16, 1 << 20,
            "space for what was recorded, in MiB (default 2048)"),
     OPTION("history-off-cpu-ms", 0, "N", "SONDE_HISTORY_OFF_CPU_MS", NUMBER, history_off_cpu_ms, 0,
@@ -214,7 +214,7 @@ static struct local_history *open_history(const struct settings *settings, struc
         .frequency_hz = settings->history_hz,
         .off_cpu_ms = settings->history_off_cpu_ms,
         .guests_only = settings->history_guests,
-        .keep_s = settings->history_keep_s,
+        .keep = &settings->keep,
         .max_mib = settings->history_mib,
         .functions = recorders->functions,
         .log = log_on_stderr,
@@ -456,7 +456,6 @@ int main(int argc, char **argv) {
         .sampler = default_sampler(),
         .workers = 2,
         .history_hz = 19,
-        .history_keep = "7d",
         .source = "auto",
         .history_mib = 2048,
         .grace_ms = SERVE_GRACE_MS,
@@ -474,8 +473,8 @@ int main(int argc, char **argv) {
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                          argv[1]);
     if (!err)
-        err =
-            keep_text_read("history-keep", settings.history_keep, &settings.history_keep_s, &diag);
+        err = keep_rules_read("history-keep", &settings.history_keep, LOCAL_HISTORY_KEEP_S,
+                              &settings.keep, &diag);
     if (!err)
         err = read_source(&settings, &diag);
     if (!err)
@@ -493,6 +492,7 @@ int main(int argc, char **argv) {
                                              .settings_size = sizeof loaded};
         err = serve(&settings, &reload, &awaited, &diag);
     }
+    keep_rules_finish(&settings.keep);
     if (!err)
         return 0;
     log_write(LOG_LINE_ERROR, "sonded", sonde_diag_text(&diag, err));

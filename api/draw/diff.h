@@ -12,13 +12,17 @@ struct sonde_draw_diff {
     const char *base_name, *now_name; /* "capture 6", "before.pb.gz"; NULL: "before", "after" */
     bool growth_only;                 /* only stacks that grew, drawn like a single profile */
     bool normalise;                   /* first scale the new values to the base's total */
+    double base_scale; /* the base's values were multiplied by it before; 0 = they were not */
 };
 
-/* A flame graph draws the new profile, red where a function grew and blue where it shrank, and
- * lists what is only in the base. Memory is compared by bytes or objects, time by its share of the
- * total. GRAFANA and FLAMEBEARER have the values of both profiles. Other formats have the
- * differences of the values. Of the options only type, title, split_threads and gzip_level are
- * used. Errors: those of sonde_draw, and SONDE_INVALID_ARGUMENT if the profiles cannot be compared
+/* A flame graph draws the new profile, red where a function grew for certain, blue where it shrank,
+ * grey where the change is within noise, and lists what is only in the base. Memory is compared by
+ * bytes or objects, time by its share of the total. TEXT_TOP and MARKDOWN have intervals of the
+ * changes, and CHANGES has everything that is known about them (api/draw/compare/comparison.h).
+ * GRAFANA and FLAMEBEARER have the values of both profiles. Other formats have the differences of
+ * the values. Profiles without numbers of samples have no intervals, and their noise is coloured.
+ * Of the options only type, title, split_threads, gzip_level, max_rows and max_columns are used.
+ * Errors: those of sonde_draw, and SONDE_INVALID_ARGUMENT if the profiles cannot be compared
  * (api/profile/diff/diff.h). */
 SONDE_MUST_USE sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff,
                                                enum sonde_format format,

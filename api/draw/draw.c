@@ -2,6 +2,7 @@
  *
  * The table of formats. A new format is a new row and a new renderer. */
 #include "api/draw/draw.h"
+#include "api/draw/compare/changes.h"
 #include "api/draw/negatives.h"
 #include "api/draw/render.h"
 #include "api/profile/heap/memory.h"
@@ -34,6 +35,7 @@ static const struct sonde_format_info infos[] = {
     {SONDE_FORMAT_DEEPFLOW_COLUMNAR, "deepflow-columnar", ".deepflow-columnar.json", JSON, ALL,
      true},
     {SONDE_FORMAT_FLAMEBEARER, "flamebearer", ".flamebearer.json", JSON, ALL, true},
+    {SONDE_FORMAT_CHANGES, "changes", ".changes.json", JSON, SONDE_OF_DIFFERENCE, true},
 };
 
 /* In the order of infos. NULL for formats that are not drawn. */
@@ -55,6 +57,7 @@ static draw_renderer *const renderers[] = {
     draw_deepflow_tree,
     draw_deepflow_columnar,
     draw_flamebearer,
+    draw_changes,
 };
 
 #define ROWS (sizeof infos / sizeof *infos)
@@ -107,6 +110,14 @@ sonde_err draw_pprof(const struct sonde_profile *profile, const struct sonde_dra
     return sonde_pprof_write(profile, level < 0 ? 0 : level, out, diag);
 }
 
+/* sonde_draw_difference sets the comparison. */
+sonde_err draw_changes(const struct sonde_profile *profile,
+                       const struct sonde_draw_options *options, struct sonde_buf *out,
+                       struct sonde_diag *diag) {
+    draw_changes_json(options->comparison->functions, options->comparison, out);
+    return SONDE_OK;
+}
+
 enum sonde_subject sonde_draw_subject(const struct sonde_profile *profile) {
     struct sonde_memory_types types;
     if (!sonde_memory_types(profile, &types))
@@ -132,7 +143,8 @@ struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profil
 }
 
 static sonde_err check_format(const struct sonde_profile *profile, enum sonde_format format,
-                              const struct sonde_format_info *info, struct sonde_diag *diag) {
+                              const struct sonde_format_info *info,
+                              const struct sonde_draw_options *options, struct sonde_diag *diag) {
     if (!info)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unknown format %d", (int)format);
     if (!info->is_drawn)
@@ -140,7 +152,12 @@ static sonde_err check_format(const struct sonde_profile *profile, enum sonde_fo
                           "a profile cannot be converted to %s, the allocator's own dump; jeprof "
                           "also reads \"legacy\"",
                           info->output);
-    if (!(info->offered & SONDE_OF_CPU) && sonde_draw_subject(profile) == SONDE_OF_CPU)
+    bool is_of_two = info->offered == SONDE_OF_DIFFERENCE;
+    if (is_of_two && (!options->comparison || !options->comparison->functions))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s is for differences of two profiles",
+                          info->output);
+    if (!is_of_two && !(info->offered & SONDE_OF_CPU) &&
+        sonde_draw_subject(profile) == SONDE_OF_CPU)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "%s is for memory profiles; this profile measures %.60s", info->extension,
                           sonde_profile_type(profile, 0).type);
@@ -174,7 +191,7 @@ sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format form
     const struct sonde_format_info *info = sonde_format_info(format);
     if (options)
         chosen = *options;
-    sonde_err err = check_format(profile, format, info, diag);
+    sonde_err err = check_format(profile, format, info, &chosen, diag);
     if (!err)
         err = choose_type(profile, &chosen, diag);
     if (!err)

@@ -29,10 +29,16 @@ enum sonde_format {
     SONDE_FORMAT_DEEPFLOW_TREE = 15,
     SONDE_FORMAT_DEEPFLOW_COLUMNAR = 16,
     SONDE_FORMAT_FLAMEBEARER = 17,
+    SONDE_FORMAT_CHANGES = 18, /* of differences only: JSON of every function's change */
 };
 
 /* What a profile measures. Each format is offered for some of these. */
-enum sonde_subject { SONDE_OF_CPU = 1, SONDE_OF_ALLOCATIONS = 2, SONDE_OF_HEAP = 4 };
+enum sonde_subject {
+    SONDE_OF_CPU = 1,
+    SONDE_OF_ALLOCATIONS = 2,
+    SONDE_OF_HEAP = 4,
+    SONDE_OF_DIFFERENCE = 16, /* of formats that need two profiles of any kind */
+};
 
 struct sonde_format_info {
     enum sonde_format format;
@@ -73,11 +79,18 @@ struct sonde_draw_side {
     int64_t time_unix_ns, duration_ns, total; /* 0 = unknown; total is of the drawn sample type */
 };
 
+struct sonde_blocks;     /* api/profile/diff/blocks.h */
+struct sonde_comparison; /* api/draw/compare/comparison.h */
+
 /* What a difference is of. The values of the base may be scaled to the new ones' time. */
 struct sonde_draw_comparison {
     struct sonde_draw_side base, now;
     bool is_normalised; /* the new values were scaled to the base's total */
     bool growth_only;
+    const char *note; /* what can and cannot be told from the samples; NULL = nothing to say */
+    /* SONDE_PALETTE_DIFF: what each side's samples say; NULL = noise is not told from changes. */
+    const struct sonde_blocks *blocks;
+    const struct sonde_comparison *functions; /* TEXT_TOP, MARKDOWN, CHANGES; the others: NULL */
 };
 
 /* Zeroed options are valid. Strings are borrowed for the call and may be hostile (target names). */

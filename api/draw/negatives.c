@@ -38,6 +38,7 @@ static const char *effect_of(enum sonde_format format) {
     case SONDE_FORMAT_GRAFANA:
     case SONDE_FORMAT_DEEPFLOW_TREE:
     case SONDE_FORMAT_DEEPFLOW_COLUMNAR:
+    case SONDE_FORMAT_CHANGES:
     case SONDE_FORMAT_FLAMEBEARER:
         return ", left out by many readers";
     }

@@ -13,7 +13,8 @@ typedef sonde_err draw_renderer(const struct sonde_profile *profile,
 
 draw_renderer draw_pprof, draw_flamegraph, draw_callgraph, draw_collapsed, draw_speedscope,
     draw_top, draw_legacy_cpu, draw_legacy_heap, draw_heapsnapshot, draw_heapprofile, draw_firefox,
-    draw_markdown, draw_grafana, draw_deepflow_tree, draw_deepflow_columnar, draw_flamebearer;
+    draw_markdown, draw_grafana, draw_deepflow_tree, draw_deepflow_columnar, draw_flamebearer,
+    draw_changes;
 
 /* The sample type for formats that show times: the chosen one, or the first that is a time if the
  * default is a number of samples. */

@@ -2,8 +2,8 @@
  *
  * pprof files do not store frame kinds, so they are guessed from the mappings' names. Sonde writes
  * names from which the guess restores the kind: the executable first, the kernel as "[kernel]",
- * memory as in /proc/PID/maps. The kind of a file that could not be opened is guessed from its
- * path. */
+ * memory as in /proc/PID/maps. A file that is called like the executable is another version of it,
+ * in another folder. The kind of a file that could not be opened is guessed from its path. */
 #include "api/profile/kind.h"
 
 #include <string.h>
@@ -31,6 +31,17 @@ static bool is_shared_object(const char *path) {
     return false;
 }
 
+static const char *name_of(const struct sonde_profile *profile, uint32_t mapping_id) {
+    const struct sonde_mapping *mapping = sonde_profile_mapping(profile, mapping_id);
+    const char *path = mapping ? sonde_profile_text(profile, mapping->filename) : "";
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static bool is_program(const struct sonde_profile *profile, uint32_t mapping_id) {
+    return mapping_id == 1 || strcmp(name_of(profile, mapping_id), name_of(profile, 1)) == 0;
+}
+
 enum sonde_frame_kind sonde_profile_guess_kind(const struct sonde_profile *profile,
                                                uint32_t mapping_id, uint64_t address) {
     const struct sonde_mapping *mapping = sonde_profile_mapping(profile, mapping_id);
@@ -44,6 +55,6 @@ enum sonde_frame_kind sonde_profile_guess_kind(const struct sonde_profile *profi
         if (strncmp(path, rows[i].start, strlen(rows[i].start)) == 0 &&
             !(rows[i].is_memory && has_build_id))
             return rows[i].kind;
-    return mapping_id == 1 && !is_shared_object(path) ? SONDE_FRAME_APPLICATION
-                                                      : SONDE_FRAME_LIBRARY;
+    return is_program(profile, mapping_id) && !is_shared_object(path) ? SONDE_FRAME_APPLICATION
+                                                                      : SONDE_FRAME_LIBRARY;
 }

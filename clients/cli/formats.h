@@ -10,6 +10,8 @@
 
 #define FORMATS_ANY (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS | SONDE_OF_HEAP)
 
+#define FORMATS_OF_TWO (FORMATS_ANY | SONDE_OF_DIFFERENCE) /* of a verb that compares */
+
 /* The help text of --format. */
 #define FORMAT_HELP "output format if the extension does not select it: proto, top, ..."
 

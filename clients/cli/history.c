@@ -49,10 +49,11 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
     selection->until_unix_ns = range->until_unix_ns;
 }
 
-const struct sonde_format_info *history_choose_format(const char *name, const char *path) {
+const struct sonde_format_info *history_choose_format(const char *name, const char *path,
+                                                      unsigned subjects) {
     if (!name && !path)
         return sonde_format_info(SONDE_FORMAT_TEXT_TOP);
-    return format_choose(name, path ? path : "-", FORMATS_ANY);
+    return format_choose(name, path ? path : "-", subjects);
 }
 
 sonde_err history_explain(sonde_err err, struct sonde_diag *diag) {
@@ -87,7 +88,7 @@ sonde_err history_refuse_empty(struct service *service, const struct history_ran
     describe_history(service, has, sizeof has);
     return sonde_fail(diag, SONDE_NOT_FOUND,
                       "nothing that matches was recorded from %s until %s (a window of 10 s counts "
-                      "where it begins, and is stored when it ends); %s",
+                      "where it begins); %s",
                       capture_time_text(range->from_unix_ns, from),
                       capture_time_text(range->until_unix_ns, until), has);
 }

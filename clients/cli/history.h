@@ -42,7 +42,8 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
                     const char *selector, const struct history_range *range);
 /* The format for --format and --output; both NULL: a table on stdout. Returns NULL if it is
  * unknown. */
-const struct sonde_format_info *history_choose_format(const char *name, const char *path);
+const struct sonde_format_info *history_choose_format(const char *name, const char *path,
+                                                      unsigned subjects);
 
 /* Makes a query that answers with CaptureEvents, writes the result to the file and prints how
  * complete it is on stderr. SONDE_NOT_FOUND, without a file: the range has no windows. */

@@ -14,6 +14,7 @@ enum format_family {
     FORMATS_CPU = SONDE_OF_CPU,
     FORMATS_ALLOCATIONS = SONDE_OF_ALLOCATIONS,
     FORMATS_HEAP = SONDE_OF_HEAP,
+    FORMATS_DIFFERENCE = SONDE_OF_CPU | SONDE_OF_DIFFERENCE,
     /* Of a file whose kind is not known yet: what is drawn from pprof, not an allocator's dump. */
     FORMATS_DRAWN = SONDE_OF_CPU | SONDE_OF_ALLOCATIONS | SONDE_OF_HEAP | 8,
 };

@@ -4,7 +4,7 @@
 import { getJson } from './api.js';
 import { captureText } from './captures.js';
 import { formatSeconds, formatTime, h, message, number, percent } from './dom.js';
-import { chooseBox, historyPath, historyState, MAX_STEPS, NO_RANGES, pointValue, RangeGraph, rangeChoice, recordedChoice } from './history.js';
+import { chooseBox, findService, historyPath, historyState, MAX_STEPS, NO_RANGES, pointValue, RangeGraph, rangeChoice, recordedChoice, unrecorded } from './history.js';
 import { attempt, sleep } from './load.js';
 import { getState, setState } from './state.js';
 import { hatch, rateText, TimeCanvas } from './strip.js';
@@ -137,6 +137,10 @@ class HeatMap {
         this.drawControls();
         this.graph.clear();
         return attempt(this.errors, this.ctx.signal, async () => {
+            const found = this.capture ? '' : await findService(this.services, this.ctx, this.state);
+            this.state.what.service = found ?? '';
+            this.drawControls();
+            if (found === null) return unrecorded(this);
             this.heat.set(await this.cells(''));
             this.graph.mark();
             this.drawLegend();
@@ -151,7 +155,7 @@ class HeatMap {
         const events = this.services?.find((one) => one.name === what.service)?.events ?? this.services?.flatMap((one) => one.events) ?? [];
         const captures = this.captures.map((one) => [`c${one.id}`, `capture ${captureText(one)}`]), source = chooseBox('what is shown', [...(all ?? []), ...captures],
             this.capture ? `c${this.capture}` : `h${what.service}`,
-            (value) => this.update({ capture: null, sv: null, ...NO_RANGES, [value[0] === 'c' ? 'capture' : 'sv']: value.slice(1) }));
+            (value) => this.update({ capture: null, sv: null, all: value === 'h', ...NO_RANGES, [value[0] === 'c' ? 'capture' : 'sv']: value.slice(1) }));
         this.controls.replaceChildren(source, ...(this.capture ? [] : [
             recordedChoice(events, what.event, (ev) => this.update({ ev })), rangeChoice((ra) => this.update({ ra, ...NO_RANGES })), what.selector ? h('code', {}, what.selector) : '']));
     }

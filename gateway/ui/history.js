@@ -4,7 +4,7 @@ import { getJson, isOffline } from './api.js';
 import { button, choice, formatSeconds, formatTime, formatValue, h, message, number, percent } from './dom.js';
 import { RECORDED } from './events.js';
 import { attempt, loadProfile, queryText, select, showError } from './load.js';
-import { getState, linkTo, setState } from './state.js';
+import { getState, isOn, linkTo, setState } from './state.js';
 import { createStrip, rangeText, rateText } from './strip.js';
 import { createViewer } from './viewer.js';
 
@@ -28,6 +28,19 @@ export function historyState() {
     const { title: text, rateUnit: unit, perRate: divisor } = RECORDED.find(({ name }) => name === event) ?? { title: event, rateUnit: 'count', perRate: 1 };
     return { from: number(getState('hf')), until: number(getState('hu')), what: { service: getState('sv'), event, selector: getState('sr') }, text, unit, divisor };
 }
+
+// The service to show. "" = all; null: the target, a name or a pid, was not recorded.
+export async function findService(services, { target, signal }, { from, until }) {
+    const names = services.map((one) => one.name);
+    if (getState('sv') || isOn('all')) return getState('sv');
+    if (!target || target === '@all') return names.length === 1 ? names[0] : '';
+    if (names.includes(target)) return target;
+    const own = /^\d+$/.test(target) && await getJson(historyPath('services', { from, until, selector: `pid = ${target}` }), { signal });
+    return own.services?.length === 1 ? own.services[0].name : null;
+}
+
+export const unrecorded = (view, refusal = '') => view.graph.clear(message('hint', `${view.ctx.target} was not recorded in this range${refusal && `: ${refusal}`}. `,
+    button('All services', () => view.update({ all: true }))));
 
 // What a point of a series means, in the unit of historyState().
 export const pointValue = (value, { divisor }, step) => number(value) / (divisor ? divisor * step : 1);
@@ -112,10 +125,15 @@ class History {
         this.state = historyState();
         this.graph.clear();
         return attempt(this.errors, this.ctx.signal, async () => {
-            const { services } = await this.ask('services'), names = services.map((one) => one.name), { what } = this.state;
-            if (!what.service && !getState('all')) what.service = names.length === 1 ? names[0] : names.find((name) => name === this.ctx.target) ?? '';
+            const { services } = await this.ask('services'), { what, from, until } = this.state, found = await findService(services, this.ctx, this.state);
+            what.service = found ?? '';
             this.drawServices(services);
             await this.drawControls(services);
+            if (found === null) {
+                this.facts.textContent = '';
+                this.strip.set({ from, until, step: 1, series: [], marks: [] });
+                return unrecorded(this, this.info.refusal);
+            }
             await this.drawStrip();
             this.graph.mark();
             this.showGraph();
@@ -180,7 +198,7 @@ class History {
         const { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
         this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
             `complete: ${percent(+found, +all)} of the windows${+began ? ` since ${time(began)}` : ''}${all - found > 0 ? ` (${all - found} missing)` : ''}`,
-            `windows of ${windowS} s until ${time(lastUnixNs)}${openS ? `, ${openS} s of them still open` : ''}`, ...['samples', 'dropped'].map((key) => `${(+completeness[key]).toLocaleString('en')} ${key}`)]
+            `windows of ${windowS} s until ${time(lastUnixNs)}${openS ? `, ${openS} s still open` : ''}`, ...['samples', 'dropped'].map((key) => `${(+completeness[key]).toLocaleString('en')} ${key}`)]
             : ['nothing was recorded in this range', +last ? `history has ${rangeText(first / 1e9, last / 1e9)}` : 'history is empty'])
             .concat(silences.map((one) => `host ${one.host}: nothing ${rangeText(one.fromUnixNs / 1e9, one.untilUnixNs / 1e9)}`), `the store has ${formatValue(+this.info.sizeBytes, 'bytes')}`,
                 trouble ? `nothing is stored now: ${trouble}` : []).join(' · ');

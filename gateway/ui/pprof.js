@@ -159,11 +159,11 @@ function byId(items, what, idOf) {
 }
 
 // As api/profile/kind.c: pprof files do not store kinds of frames.
-function guessKind(mapping, path, isFirst, address) {
+function guessKind(mapping, path, isProgram, address) {
     if (!mapping) return address ? KIND.UNKNOWN : KIND.NOTE;
     if (/^\[(guest\.)?kernel/.test(path)) return KIND.KERNEL;
     if (!path || (!mapping.build && /^(\[(jit|anon|heap|stack)|\/\/anon|\/memfd:|\/dev\/zero|\/SYSV|\/anon_hugepage)/.test(path))) return KIND.JIT;
-    return isFirst && !/\.so(\.| |$)/.test(path) && path !== '[vdso]' ? KIND.APPLICATION : KIND.LIBRARY;
+    return isProgram && !/\.so(\.| |$)/.test(path) && path !== '[vdso]' ? KIND.APPLICATION : KIND.LIBRARY;
 }
 
 // The name of a location without lines, as api/draw/display_frames.c has it: the place in the file, or without a file the address.
@@ -177,14 +177,15 @@ const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;
 
 // The frames of all locations, outermost first: those of location i are fns[n] and lines[n] for n in first[i]..first[i + 1].
 function resolve(file, profile) {
-    const text = (i) => textOf(file, i), none = { path: '', build: '', isFirst: false, known: new Map() };
-    const mappings = file.mappings.map((m, i) => ({ path: text(m[5]), build: text(m[6]), start: m[2], offset: m[4], isFirst: i === 0, known: new Map() }));
+    const text = (i) => textOf(file, i), none = { path: '', build: '', isProgram: false, known: new Map() };
+    const nameOf = (m) => baseName(text(m[5])); // that of the program has its other versions, too
+    const mappings = file.mappings.map((m) => ({ path: text(m[5]), build: text(m[6]), start: m[2], offset: m[4], isProgram: nameOf(m) === nameOf(file.mappings[0]), known: new Map() }));
     const functions = file.functions.map((fn) => (text(fn[3]), { name: text(fn[2]), file: text(fn[4]) }));
     const mappingOf = byId(file.mappings, 'a mapping', (m) => m[1]), functionOf = byId(file.functions, 'a function', (fn) => fn[1]);
     const fns = [], lines = [], first = [0];
     for (const { numbers, lines: own } of file.locations) {
         const found = numbers[2] ? mappings[mappingOf(numbers[2])] : null, mapping = found ?? none, module = baseName(mapping.path), address = numbers[3];
-        const kind = guessKind(found, mapping.path, mapping.isFirst, address);
+        const kind = guessKind(found, mapping.path, mapping.isProgram, address);
         for (let i = own.length; i-- > 0;) {
             const at = functionOf(own[i][1]), key = at * 8 + kind, fn = functions[at];
             if (!mapping.known.has(key)) mapping.known.set(key, profile.addFunction(fn.name, module, fn.file, kind));

@@ -70,6 +70,8 @@ struct engine_selector {
     /* Several processes as one target: those of that name, or pid and all that it starts, or every
      * process of the machine. For CPU captures only. */
     bool all;
+    /* Every process of sonded's own user instead, which takes fewer rights than the machine. */
+    bool own;
 };
 
 struct engine_target {

@@ -2,6 +2,7 @@
 #include "service/programs/local_history.h"
 
 #include "service/export/export.h"
+#include "service/programs/keep_text.h"
 #include "service/programs/late_store.h"
 #include "service/programs/maintenance.h"
 #include "service/recording/recording.h"
@@ -29,12 +30,12 @@ static void complain(const struct local_history_options *options, const char *wh
 static sonde_err open_store(struct local_history *history,
                             const struct local_history_options *options, struct sonde_diag *diag) {
     char name[sizeof history->dir + 16];
-    const struct store_limits limits = {.keep_s = (uint32_t)options->keep_s,
-                                        .max_bytes = options->max_mib << 20};
+    struct store_limits limits = {.max_bytes = options->max_mib << 20};
     int len = snprintf(history->dir, sizeof history->dir, "%s/history", options->data_dir);
     if (len < 0 || (size_t)len >= sizeof history->dir)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "data-dir: the path is too long");
     snprintf(name, sizeof name, "sqlite:%s", history->dir);
+    keep_rules_limit(options->keep, &limits);
     sonde_err err = store_open(name, &limits, &history->store, diag);
     if (!err || err == SONDE_INVALID_ARGUMENT || err == SONDE_OUT_OF_MEMORY)
         return err;

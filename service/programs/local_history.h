@@ -12,7 +12,10 @@
 #include "service/engine/engine.h"
 #include "service/rpc/server.h"
 
+#define LOCAL_HISTORY_KEEP_S (7 * 86400u)
+
 struct local_history;
+struct keep_rules;
 
 struct local_history_options {
     const char *data_dir;
@@ -20,7 +23,8 @@ struct local_history_options {
     struct exporter *exporter;         /* NULL = nothing is sent; must outlive the history */
     uint64_t frequency_hz, off_cpu_ms; /* as in recording.h */
     bool guests_only;                  /* no processes without a guest */
-    uint64_t keep_s, max_mib;
+    const struct keep_rules *keep;     /* must outlive the history */
+    uint64_t max_mib;
     struct function_times *functions; /* as in recording.h */
     void (*log)(const char *line);
 };

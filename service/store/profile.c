@@ -25,7 +25,7 @@ static void set_info(const struct store_query *query, const struct store_merge *
     struct sonde_profile_info info = {
         .period_type = sonde_profile_type(profile, last),
         .period = merge->period_ns <= INT64_MAX ? (int64_t)merge->period_ns : 0,
-        .duration_ns = merge->wall_ns,
+        .duration_ns = query->event && sonde_event_is_state(query->event) ? 0 : merge->wall_ns,
         .default_type = (uint32_t)last,
         .is_unbiased = true, /* windows with different periods are summed */
     };

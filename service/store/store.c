@@ -25,6 +25,17 @@ sonde_err store_put(struct store *store, const struct store_batch *batch,
     return err ? err : store->ops->put(store, batch, result, diag);
 }
 
+uint32_t store_longest_keep_s(const struct store_limits *limits) {
+    uint32_t longest_s = limits->keep_s;
+    for (size_t i = 0; i < limits->keep_count; i++) {
+        uint32_t keep_s = limits->keeps[i].keep_s;
+        if (longest_s == 0 || keep_s == 0)
+            return 0;
+        longest_s = keep_s > longest_s ? keep_s : longest_s;
+    }
+    return longest_s;
+}
+
 sonde_err store_lease_refuse(const struct store_lease_request *wanted, struct sonde_diag *diag) {
     return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
                       "group \"%s\" has %d controllers already, which is the limit", wanted->group,

@@ -127,6 +127,11 @@ struct store_stop {
  * thread. */
 SONDE_MUST_USE sonde_err store_stop_check(const struct store_stop *stop, struct sonde_diag *diag);
 
+/* Of an event that is a state, the last window of each process counts. A process has ended, and
+ * does not count, if the newest window of all is younger by more than twice the pause between
+ * windows: the longest mean pause of a process, or this. */
+#define STORE_STATE_S 60
+
 struct store_query {
     const char *service; /* NULL or "" = all */
     const char *event;   /* as in event.h, or a sender's own; of lists: NULL or "" = all */
@@ -295,15 +300,28 @@ static inline void store_merge_add_drawn(struct store_merge *merge, double weigh
     merge->drawn_variance += value * value * (1 - 1 / weight);
 }
 
+/* How long windows are kept whose labels match. The selector does not name a thread. */
+struct store_keep {
+    const struct selector *selector;
+    uint32_t keep_s; /* 0 = for ever */
+};
+
 /* Limits of one store. 0 = none. */
 struct store_limits {
     uint32_t keep_s;
+    /* Before keep_s: the first one that matches a window counts. They must outlive the store.
+     * Totals of hosts have keep_s. */
+    const struct store_keep *keeps;
+    size_t keep_count;
     uint64_t max_bytes;
     /* After it was stopped, calls that wait for another machine, store_open included, return
      * SONDE_UNAVAILABLE within about a second and send nothing more. It must outlive the store.
      * NULL = never stopped. Engines on this machine's disk ignore it. */
     const struct store_stop *end;
 };
+
+/* The longest time that anything is kept; 0 = for ever. */
+uint32_t store_longest_keep_s(const struct store_limits *limits);
 
 /* Checks the batch, then writes it. The other operations are called through `ops`. */
 SONDE_MUST_USE sonde_err store_put(struct store *, const struct store_batch *,

@@ -72,7 +72,8 @@ def test_usage_errors_exit_with_2_and_print_the_usage():
                   ("diff",), ("diff", "1"), ("diff", "1", "redis"), ("diff", "1", "2", "3"), ("diff", "0", "1"),
                   ("diff", "1", "2", "-o", "x.unknown"), ("captures", "redis"), ("captures", "1", "2"),
                   ("run", "--socket", "s", "--history", "--", "true"), ("diff", "--base-from", "-2h", "1", "2"), ("diff", "redis", "--from", "-1h"), ("diff", "--base-from", "x"),
-                  ("diff", "--base-from", "-2h", "-n"), ("diff", "--base-from", "-2h", "-t", "cpu"),
+                  ("diff", "--base-from", "-2h", "--normalize"), ("diff", "--base-from", "-2h", "--fail-above", "3"), ("diff", "a.pb", "b.pb", "-n", "x"),
+                  ("diff", "a.pb", "b.pb", "--fail-above", "-1"), ("diff", "a.pb", "b.pb", "--json", "--format", "top"), ("diff", "--base-from", "-2h", "-t", "cpu"),
                   ("diff", "--base-from", "-2h", "--base-until", "-3h"), ("history", "a", "b"), ("history", "--from", "1h"),
                   ("history", "--until", "-1"), ("history", "--from", "now"), ("history", "-o", "x.unknown"),
                   ("history", "--list", "redis"), ("history", "--list", "-o", "x.svg"), ("history", "-p", "redis"),
@@ -263,10 +264,44 @@ def test_diff_needs_no_service_for_files():
     check.contains(sonde("diff", "grown.pb", "small.pb", "-o", "-", "--format", "collapsed")[1], "outer;leaf -2\n")
     check.contains(sonde("diff", "small.pb", "grown.pb")[1], "leaf")
     check.equal(sonde("diff", "grown.pb", "small.pb", "-g", "-o", "-", "--format", "collapsed")[1], "[no samples] 0\n")
-    check.equal(sonde("diff", "small.pb", "grown.pb", "-n", "-o", "-", "--format", "collapsed")[1], "[no samples] 0\n")
+    check.equal(sonde("diff", "small.pb", "grown.pb", "--normalize", "-o", "-", "--format", "collapsed")[1], "[no samples] 0\n")
     check.equal(sonde("diff", "small.pb", "grown.pb", "-o", "diff.svg")[::2], (0, ""))
     with open(os.path.join(FOLDER, "diff.svg"), encoding="utf-8") as drawn:
         check.contains(drawn.read(), "colours compare shares")
+
+
+def two_functions(slow, fast):
+    """A pprof file in which the functions slow and fast have that many samples."""
+    def varint(number):
+        return bytes([number & 127 | 128]) + varint(number >> 7) if number > 127 else bytes([number])
+
+    def message(tag, body):
+        return bytes([tag << 3 | 2]) + varint(len(body)) + body
+    texts = [b"", b"samples", b"count", b"slow", b"fast"]
+    samples = [message(2, message(1, varint(place)) + message(2, varint(count))) for place, count in ((1, slow), (2, fast))]
+    places = [message(4, b"\x08" + varint(place) + message(4, b"\x08" + varint(place))) for place in (1, 2)]
+    functions = [message(5, b"\x08" + varint(place) + b"\x10" + varint(place + 2)) for place in (1, 2)]
+    return message(1, b"\x08\x01\x10\x02") + b"".join(samples + places + functions) + b"".join(message(6, text) for text in texts)
+
+
+def test_diff_fails_only_if_a_change_certainly_exceeds_the_limit():
+    for name, counts in {"base": (1000, 9000), "slower": (1500, 9000), "few": (10, 90), "few_slower": (15, 90)}.items():
+        with open(os.path.join(FOLDER, f"{name}.pb"), "wb") as file:
+            file.write(two_functions(*counts))
+    status, out, err = sonde("diff", "base.pb", "slower.pb", "--fail-above", "3")
+    check.equal((status, err), (10, "sonde diff: slow grew by 3.4 to 5.2 % of the total\n"))
+    check.contains(out, "# explained by slow: +4.3 % ± 0.9\n")
+    check.equal(sonde("diff", "base.pb", "slower.pb", "--fail-above", "4")[::2], (0, ""))
+    check.equal(sonde("diff", "slower.pb", "base.pb", "--fail-above", "0")[0], 10)  # fast has a larger share
+    status, out, err = sonde("diff", "few.pb", "few_slower.pb", "--fail-above", "0")
+    check.equal((status, err), (0, ""))
+    check.contains(out, "100 and 105 samples: in a large function, changes below 13 % of the total cannot be seen")
+    out = sonde("diff", "base.pb", "slower.pb", "-n", "1")[1]
+    check.contains(out, "Showing 1 of 2 functions\n")
+    check.equal(out.splitlines()[-2].split()[-1], "name")
+    changes = json.loads(sonde("diff", "base.pb", "slower.pb", "--json")[1])
+    check.equal([one["name"] for one in changes["causes"]], ["slow"])
+    check.equal({one["name"]: one["self"]["share"]["verdict"] for one in changes["functions"]}, {"slow": "more", "fast": "less"})
 
 
 def test_doctor_reports_what_is_missing_and_suggests_fixes():

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The history of processes that nobody prepared: one that lives, many that are over at once, one that its guest records, and none
-where the kernel refuses to sample the whole machine."""
+"""The history of processes that nobody prepared: one that lives, many that are over at once, one that its guest records, and those of
+one's own where the kernel refuses to sample the whole machine."""
 
 import json
 import os
 import re
 import shutil
 import subprocess
+import time
 
 from tests.cli import check
 from tests.e2e import stack
@@ -23,7 +24,7 @@ def program(name):
     return path
 
 
-LONE, SHORT, GUEST = program("lone"), program("short"), program("guest")
+LONE, SHORT, GUEST, OWN = program("lone"), program("short"), program("guest"), program("own")
 
 
 class Service:
@@ -65,8 +66,8 @@ class Service:
         self.log.close()
 
 
-def start(path, seconds, **env):
-    return subprocess.Popen([path, "-t", "1", "-s", str(seconds), "--tick"], env={**stack.environment(), **env}, stdout=subprocess.PIPE,
+def start(path, seconds, before=(), **env):
+    return subprocess.Popen([*before, path, "-t", "1", "-s", str(seconds), "--tick"], env={**stack.environment(), **env}, stdout=subprocess.PIPE,
                             text=True)
 
 
@@ -114,13 +115,28 @@ def test_only_guests_are_recorded_if_that_is_wanted():
     service.end()
 
 
-def test_where_the_kernel_refuses_to_sample_the_machine_doctor_says_so():
+def test_where_the_kernel_refuses_the_machine_own_processes_are_recorded_and_doctor_says_who_is_not():
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
-        if int(file.read()) <= 0:
-            raise check.Skip("kernel.perf_event_paranoid lets every user sample the whole machine")
+        paranoid = int(file.read())
+    if paranoid <= 0:
+        raise check.Skip("kernel.perf_event_paranoid lets every user sample the whole machine")
+    may_own = paranoid <= 2
     service = Service(users.NOBODY, "refused")
-    check.until(lambda: "processes without the guest are not recorded: sampling the whole machine needs" in service.doctor(), seconds=30,
-                what="the refusal")
+    left_out = "those of other users: " if may_own else ""
+    check.until(lambda: f"processes without the guest are not recorded: {left_out}sampling the whole machine needs" in service.doctor(),
+                seconds=30, what="the refusal")
+    # sonded looks for processes every other second.
+    own = start(OWN, 60, before=users.as_user(users.NOBODY))
+    other = start(LONE, 60)
+    if may_own:
+        check.until(lambda: service.total(OWN) > 0, seconds=50, what="the history of an own process")
+    else:
+        time.sleep(5)
+        check.equal(service.total(OWN), 0)
+    check.equal(service.total(LONE), 0)
+    for process in (own, other):
+        process.kill()
+        process.communicate()
     service.end()
 
 

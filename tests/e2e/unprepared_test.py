@@ -87,7 +87,9 @@ def profiles_a_process_of(uid):
     need_perf(uid)
     process = busy(uid)
     out, err = sonde(uid, "record", str(process.pid), "-d", "0.5", "-F", "499", "-o", "-", "--format", "collapsed")
-    check.contains(err, "0 dropped")
+    # The rings of a user are small, so a machine that is busy may drop some; the answer has to say how many.
+    dropped = int(re.search(r"(\d+) dropped", err)[1])
+    assert dropped == 0 or uid, err
     assert uid or "clock" not in err, err  # there is no better one
     assert burned(out, "burn") >= 0.9 * stack.total(stacks(out)) > 0, out
     check.contains(sonde(uid, "threads", str(process.pid))[0], "burn")

@@ -31,4 +31,6 @@ done
 for format in flamegraph collapsed speedscope grafana flamebearer; do
     "$draw" "$format" server split | without_constants >"$folder/server.split.$format"
 done
+"$draw" difference flamegraph | without_constants >"$folder/versions.svg"
+"$draw" difference changes >"$folder/versions.changes.json"
 "$draw" heapsnapshot trimmed all_one >"$folder/all_one.heapsnapshot"

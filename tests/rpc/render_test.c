@@ -109,6 +109,9 @@ TEST(a_file_with_a_base_is_drawn_as_a_difference) {
     CHECK_STR(media_type, "image/svg+xml");
     CHECK_INT(render(&file, SONDE__V1__FORMAT__COLLAPSED, NULL), ==, SONDE_OK);
     CHECK(strstr(got.data, " -") != NULL && strstr(got.data, "pprof::base") == NULL);
+    CHECK_INT(render(&file, SONDE__V1__FORMAT__CHANGES, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.data, "\"measure\":\"share\",\"confidence\":0.95,") != NULL);
+    CHECK_STR(media_type, "application/json");
     request.growth_only = true;
     CHECK_INT(send(&request, &file, SONDE__V1__FORMAT__COLLAPSED, NULL), ==, SONDE_OK);
     CHECK(strstr(got.data, " -") == NULL);

@@ -33,9 +33,15 @@ void setup_begin(struct setup *setup) {
 }
 
 void setup_begin_history(struct setup *setup, struct store *history, bool has_engine) {
+    setup_begin_recorder(setup, history, NULL, has_engine);
+}
+
+void setup_begin_recorder(struct setup *setup, struct store *history, rpc_recorder_refresh *refresh,
+                          bool has_engine) {
     struct sonde_diag diag = {0};
     memset(setup, 0, sizeof *setup);
     setup->history = history;
+    setup->refresh = refresh;
     CHECK(mkdtemp(temporary_template(setup->folder, sizeof setup->folder)) != NULL);
     snprintf(setup->address, sizeof setup->address, "unix:%s/rpc.sock", setup->folder);
     snprintf(setup->captures, sizeof setup->captures, "%s/captures", setup->folder);

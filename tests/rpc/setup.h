@@ -23,7 +23,9 @@ struct setup {
 };
 
 void setup_begin(struct setup *setup);
-/* With a History service. */
+/* With a History service, of a recorder if there is `refresh`. */
+void setup_begin_recorder(struct setup *setup, struct store *history, rpc_recorder_refresh *refresh,
+                          bool has_engine);
 void setup_begin_history(struct setup *setup, struct store *history, bool has_engine);
 void setup_serve(struct setup *setup); /* starts the service again after setup_stop */
 void setup_stop(struct setup *setup, unsigned grace_ms);

@@ -113,6 +113,20 @@ def test_services_are_listed_by_cpu_time_and_lead_to_their_timeline():
     check.equal(PAGE.errors(), [], "console errors")
 
 
+def test_a_target_has_its_own_history_or_none():
+    PAGE.go("/t/db/#history")
+    PAGE.until_text("db, CPU, ", ".title")
+    for tab in ("history", "heatmap"):
+        PAGE.go(f"/t/gone/#{tab}")
+        PAGE.until_text("gone was not recorded in this range")
+        check.equal(PAGE.text(".title"), "", "the graph of another service")
+        check.equal(PAGE.errors(), [], "console errors")
+    PAGE.go("/t/gone/#history")
+    PAGE.click("All services")
+    PAGE.until_text("all services, CPU, ", ".title")
+    check.contains(PAGE.text("table.list"), "web")
+
+
 def test_names_with_markup_stay_text():
     PAGE.go("/#history")
     PAGE.click(MARKUP, "button.name")

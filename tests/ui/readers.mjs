@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// readers.mjs FOLDER FILE...: prints a line of JSON per file: { stacks } as the page reads them, in the format of collapsed files, or
+// readers.mjs FOLDER FILE...: prints a line of JSON per file: { stacks, functions, ... } as the page reads them, in the format of collapsed files, or
 // { error }.
 import { readFileSync } from 'node:fs';
 
@@ -23,6 +23,6 @@ function stacksOf(profile) {
 }
 
 for (const file of files) {
-    const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments, graph: graphOf(profile) }), (error) => ({ error: error.message }));
+    const answer = await decode(new Uint8Array(readFileSync(file))).then((profile) => ({ stacks: stacksOf(profile), comments: profile.comments, functions: profile.functions.length, graph: graphOf(profile) }), (error) => ({ error: error.message }));
     console.log(JSON.stringify(answer));
 }

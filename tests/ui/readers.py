@@ -12,7 +12,7 @@ from tests.e2e import stack
 from tests.ui.profile_file import field, varint
 
 DELAYS = (("contentions", "count"), ("delay", "nanoseconds"))
-STRINGS = ("", "contentions", "count", "delay", "nanoseconds", "main", "work", "/srv/app", "thread", "worker", "extra")
+STRINGS = ("", "contentions", "count", "delay", "nanoseconds", "main", "work", "/srv/app", "thread", "worker", "extra", "/srv/2/app")
 STRIDE = 0x9E3779B97F4A7C15  # hash-like ids
 
 
@@ -125,6 +125,15 @@ def test_a_deep_stack_keeps_both_ends_and_a_note():
     top = subprocess.run([os.path.join(stack.PREFIX, "bin/sonde"), "top", os.path.join(stack.WORK, "files/0.pb")], capture_output=True,
                          text=True, check=True)
     check.contains(top.stdout, "# " + seen["comments"][0])
+
+
+def test_versions_of_the_program_in_two_folders_are_one():
+    other = field(3, message((1, 9), (2, 0x9000), (3, 0xA000), (5, STRINGS.index("/srv/2/app"))))
+    location = field(4, message((1, 9), (2, 9), (3, 0x9001), (4, message((1, 1), (2, 7)))))
+    paths = save({"both": small(extra=other + location + field(2, message((1, varint(9)), (2, varint(2) * 2))))})
+    (seen,) = page(paths)
+    check.equal((seen["stacks"], seen["functions"]), ({"main": 5, "main;work": 5}, 2))
+    check.equal(stacks(command(paths[0]).stdout), seen["stacks"])
 
 
 def test_negative_values_count_as_0_in_the_graph():

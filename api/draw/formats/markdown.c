@@ -8,6 +8,7 @@
  *
  * Names are code spans. A code span ends at a backtick and a table cell at a bar, so a backtick in
  * a name becomes an apostrophe, and a bar in a cell is escaped. */
+#include "api/draw/compare/changes.h"
 #include "api/draw/memory.h"
 #include "api/draw/negatives.h"
 #include "api/draw/render.h"
@@ -78,6 +79,25 @@ static void put_share(const struct markdown *state, int64_t value) {
     sonde_buf_printf(state->out, " (%+.1f %%)", draw_percent(value, comparison->base.total));
 }
 
+/* The change of a function with its interval. */
+static void put_value(const struct markdown *state, int64_t value, const struct draw_frame *frame,
+                      bool is_total) {
+    const struct sonde_comparison *functions =
+        state->comparison ? state->comparison->functions : NULL;
+    const struct sonde_comparison_function *function =
+        functions ? sonde_comparison_find(functions, frame->name, frame->module) : NULL;
+    if (!function) {
+        put_share(state, value);
+        return;
+    }
+    const struct verdict_change *change =
+        is_total ? &function->total[functions->measure] : &function->self[functions->measure];
+    draw_put_change(state->out, value, state->unit);
+    sonde_buf_puts(state->out, " (");
+    draw_put_percent_change(state->out, change, draw_change_whole(functions));
+    sonde_buf_printf(state->out, "%s)", draw_verdict_mark(functions, change));
+}
+
 /* ---- Header ---- */
 
 static void put_side(const struct markdown *state, const char *word,
@@ -98,6 +118,15 @@ static void put_sides(const struct markdown *state) {
     sonde_buf_puts(state->out, "\n- percentages below are of the base's total\n");
     if (state->comparison->is_normalised)
         sonde_buf_puts(state->out, "- the new values are scaled to the base's total\n");
+    if (state->comparison->functions)
+        sonde_buf_puts(state->out,
+                       state->comparison->functions->measure == VERDICT_SHARE
+                           ? "- those of functions are changes of the share of the total with "
+                             "95 % intervals; ~ is within noise, ? has too few samples\n"
+                           : "- those of functions have 95 % intervals; ~ is within noise, ? has "
+                             "too few samples\n");
+    if (state->comparison->note)
+        sonde_buf_printf(state->out, "- %s\n", state->comparison->note);
 }
 
 static void put_total(const struct markdown *state, const struct sonde_profile *profile,
@@ -181,9 +210,9 @@ static int compare_frames(const void *a, const void *b, void *context) {
 static void put_function(const struct markdown *state, uint32_t number) {
     const struct draw_frame *frame = draw_tree_frame(state->tree, number);
     sonde_buf_puts(state->out, "| ");
-    put_share(state, frame->flat);
+    put_value(state, frame->flat, frame, false);
     sonde_buf_puts(state->out, " | ");
-    put_share(state, frame->cum);
+    put_value(state, frame->cum, frame, true);
     sonde_buf_puts(state->out, " | ");
     put_code(state->out, frame->name, true);
     sonde_buf_puts(state->out, " | ");

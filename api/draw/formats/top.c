@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The table of `go tool pprof -top`: the value of each function itself (flat) and with its callees
- * (cum). Of a difference, shares of its sum would be meaningless, because it may be near 0: values
- * are shares of the base, and sum% adds up the magnitudes of all changes. Other profiles with
- * negative values have shares of the sum of all magnitudes, as in pprof. */
+ * (cum). Profiles with negative values have shares of the sum of all magnitudes, as in pprof. A
+ * difference has a table of changes instead, whose percentages are of the base's total. */
+#include "api/draw/compare/changes.h"
 #include "api/draw/memory.h"
 #include "api/draw/negatives.h"
 #include "api/draw/render.h"
@@ -48,12 +48,6 @@ static int compare_totals(const void *a, const void *b, void *context) {
     return cum ? cum : compare_frames(a, b, context);
 }
 
-/* What percentages are of. */
-struct wholes {
-    int64_t values, sum;
-    bool is_difference;
-};
-
 static void put_side(struct sonde_buf *out, const char *word, const struct sonde_draw_side *side,
                      const char *unit) {
     sonde_buf_puts(out, word);
@@ -78,12 +72,15 @@ static void put_comparison(const struct sonde_profile *profile, size_t type_inde
     put_side(out, "New: ", &comparison->now, type.unit);
     sonde_buf_puts(out, "Change: ");
     draw_put_total_change(out, comparison, type.unit, draw_short_value);
-    sonde_buf_puts(out, "\n# flat% and cum% are shares of the base's total; sum% is the share of "
-                        "all changes, grown and shrunk, in the rows so far\n");
+    sonde_buf_putc(out, '\n');
     if (comparison->is_normalised)
         sonde_buf_puts(out, "# the new values are scaled to the base's total\n");
     else if (!draw_is_memory(&type) && differ_in_length(comparison))
-        sonde_buf_puts(out, "# the profiles differ in length; --normalize compares shares\n");
+        sonde_buf_puts(out,
+                       "# the profiles differ in length, so flat and cum do; flat% and cum% do "
+                       "not\n");
+    if (comparison->note)
+        sonde_buf_printf(out, "# %s\n", comparison->note);
 }
 
 /* The first mapping's file, as pprof has it, but of several processes it would be an arbitrary
@@ -138,11 +135,8 @@ static void put_header(const struct sonde_profile *profile,
         sonde_buf_printf(out, "# %s\n", sonde_profile_comment(profile, i));
 }
 
-static void put_cell(struct sonde_buf *out, int64_t value, const struct draw_unit *unit,
-                     bool is_difference) {
+static void put_cell(struct sonde_buf *out, int64_t value, const struct draw_unit *unit) {
     struct sonde_buf cell = {0};
-    if (is_difference && value > 0)
-        sonde_buf_putc(&cell, '+');
     draw_in_unit(&cell, value, unit);
     sonde_buf_printf(out, "%10s", sonde_buf_slice(&cell).data);
     sonde_buf_finish(&cell);
@@ -175,32 +169,10 @@ static void put_name(const char *name, size_t max_columns, struct sonde_buf *out
     sonde_buf_putc(out, '\n');
 }
 
-static struct wholes find_wholes(const struct draw_tree *tree, const uint32_t *order,
-                                 uint32_t count, const struct sonde_profile *profile,
-                                 const struct sonde_draw_options *options) {
-    const struct sonde_draw_comparison *comparison = options->comparison;
-    struct wholes wholes = {0};
-    if (!comparison) {
-        wholes.values = wholes.sum = draw_magnitude(profile, options->type_index);
-        return wholes;
-    }
-    wholes.is_difference = true;
-    wholes.values = comparison->base.total > 0 ? comparison->base.total : comparison->now.total;
-    wholes.sum = 0;
-    for (uint32_t i = 0; i < count; i++)
-        wholes.sum = draw_add(wholes.sum, absolute(draw_tree_frame(tree, order[i])->flat));
-    return wholes;
-}
-
-static void put_percent(struct sonde_buf *out, int64_t value, const struct wholes *wholes) {
-    double percent = draw_percent(value, wholes->values);
-    sonde_buf_printf(out, wholes->is_difference ? " %+7.2f%%" : " %6.2f%%", percent);
-}
-
 static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32_t count,
                      const struct sonde_profile *profile, const struct sonde_draw_options *options,
                      struct sonde_buf *out) {
-    const struct wholes wholes = find_wholes(tree, order, count, profile, options);
+    int64_t whole = draw_magnitude(profile, options->type_index);
     const char *type_unit = sonde_profile_type(profile, options->type_index).unit;
     uint32_t rows =
         options->max_rows && options->max_rows < count ? (uint32_t)options->max_rows : count;
@@ -208,18 +180,15 @@ static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32
     int64_t sum = 0;
     if (rows < count)
         sonde_buf_printf(out, "Showing %u of %u functions\n", rows, count);
-    sonde_buf_puts(out, wholes.is_difference
-                            ? "      flat    flat%    sum%        cum     cum%  name\n"
-                            : "      flat   flat%    sum%        cum    cum%  name\n");
+    sonde_buf_puts(out, "      flat   flat%    sum%        cum    cum%  name\n");
     for (uint32_t i = 0; i < rows; i++) {
         const struct draw_frame *frame = draw_tree_frame(tree, order[i]);
-        sum = draw_add(sum, wholes.is_difference ? absolute(frame->flat) : frame->flat);
-        put_cell(out, frame->flat, &unit, wholes.is_difference);
-        put_percent(out, frame->flat, &wholes);
-        sonde_buf_printf(out, " %6.2f%% ", draw_percent(sum, wholes.sum));
-        put_cell(out, frame->cum, &unit, wholes.is_difference);
-        put_percent(out, frame->cum, &wholes);
-        sonde_buf_puts(out, "  ");
+        sum = draw_add(sum, frame->flat);
+        put_cell(out, frame->flat, &unit);
+        sonde_buf_printf(out, " %6.2f%% %6.2f%% ", draw_percent(frame->flat, whole),
+                         draw_percent(sum, whole));
+        put_cell(out, frame->cum, &unit);
+        sonde_buf_printf(out, " %6.2f%%  ", draw_percent(frame->cum, whole));
         put_name(frame->name, options->max_columns, out);
     }
 }
@@ -227,7 +196,6 @@ static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32
 /* Lists every frame that has a value, without the root. */
 static sonde_err put_table(struct draw_tree *tree, const struct sonde_profile *profile,
                            const struct sonde_draw_options *options, struct sonde_buf *out) {
-    size_t type_index = options->type_index;
     uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame, count = 0;
     uint32_t *order = calloc(tree->frames.count + 1, sizeof *order);
     if (!order || draw_tree_sum(tree) != SONDE_OK) {
@@ -238,12 +206,9 @@ static sonde_err put_table(struct draw_tree *tree, const struct sonde_profile *p
         if (i != root && (draw_tree_frame(tree, i)->flat || draw_tree_frame(tree, i)->cum))
             order[count++] = i;
     qsort_r(order, count, sizeof *order, options->by_total ? compare_totals : compare_frames, tree);
-    if (options->comparison)
-        put_comparison(profile, type_index, options->comparison, out);
-    else
-        put_header(profile, options, tree->total, out);
+    put_header(profile, options, tree->total, out);
     if (count == 0)
-        sonde_buf_puts(out, options->comparison ? "no difference\n" : "no samples\n");
+        sonde_buf_puts(out, "no samples\n");
     else
         put_rows(tree, order, count, profile, options, out);
     free(order);
@@ -256,6 +221,11 @@ sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_
                                              .base_index = options->type_index,
                                              .merge_threads = true};
     struct draw_tree *tree;
+    if (options->comparison && options->comparison->functions) {
+        put_comparison(profile, options->type_index, options->comparison, out);
+        draw_changes_table(options->comparison->functions, options, out);
+        return SONDE_OK;
+    }
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (err)
         return err;

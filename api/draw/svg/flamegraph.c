@@ -8,6 +8,8 @@
  * The script derives the depth from y and the parent from the order. Frames that are too narrow are
  * merged into one grey frame "(n more)" beside their siblings, or if that is too narrow, too,
  * counted in data-n of their parent. */
+#include "api/draw/compare/changes.h"
+#include "api/draw/compare/evidence.h"
 #include "api/draw/svg/svg.h"
 #include "api/draw/title.h"
 
@@ -34,6 +36,9 @@ struct flamegraph {
     double minimum; /* share of the total */
     uint32_t deepest;
     int64_t whole, base_whole; /* of a difference: what colours are shares of */
+    /* Of a difference, by node; NULL = which changes are noise is unknown. */
+    const struct verdict_change *changes;
+    bool by_amount;
 };
 
 static double share(const struct flamegraph *flame, int64_t value) {
@@ -110,14 +115,31 @@ static void put_name(struct flamegraph *flame, const char *name, double x, int64
     sonde_buf_putc(out, '\n');
 }
 
-static void colour_of(const struct flamegraph *flame, const struct draw_node *node,
-                      char colour[3]) {
-    const struct draw_tree *tree = flame->tree;
-    if (flame->options->palette != SONDE_PALETTE_DIFF)
-        draw_colour(draw_tree_frame(tree, node->frame), flame->options->palette, colour);
+/* The nearer end of the interval to 0: what is certain of a change. */
+static double certain_change(const struct verdict_change *change) {
+    return change->verdict == VERDICT_MORE   ? change->low
+           : change->verdict == VERDICT_LESS ? change->high
+                                             : 0;
+}
+
+/* Colours show what is certain of a change, so they fade with its evidence. */
+static void diff_colour_of(const struct flamegraph *flame, uint32_t number, char colour[3]) {
+    const struct draw_node *node = draw_tree_node(flame->tree, number);
+    double base = draw_percent(node->base, flame->base_whole) / 100;
+    double now = draw_percent(node->total, flame->whole) / 100;
+    if (flame->changes) {
+        double whole = flame->by_amount ? (double)flame->whole : 1;
+        now = base + certain_change(&flame->changes[number]) / whole;
+    }
+    draw_diff_colour(now > 0 ? now : 0, base, colour);
+}
+
+static void colour_of(const struct flamegraph *flame, uint32_t number, char colour[3]) {
+    const struct draw_node *node = draw_tree_node(flame->tree, number);
+    if (flame->options->palette == SONDE_PALETTE_DIFF)
+        diff_colour_of(flame, number, colour);
     else
-        draw_diff_colour(draw_percent(node->total, flame->whole) / 100,
-                         draw_percent(node->base, flame->base_whole) / 100, colour);
+        draw_colour(draw_tree_frame(flame->tree, node->frame), flame->options->palette, colour);
 }
 
 /* Places the children from left to right and merges those that are too narrow. */
@@ -137,8 +159,21 @@ static void place_children(struct flamegraph *flame, const struct draw_node *nod
     }
 }
 
+/* "; +3.1 % ± 0.6, more" */
+static void put_verdict(const struct flamegraph *flame, uint32_t number) {
+    struct sonde_buf *out = flame->page->out;
+    if (!flame->changes)
+        return;
+    const struct verdict_change *change = &flame->changes[number];
+    double whole = flame->by_amount ? (double)flame->base_whole : 1;
+    sonde_buf_puts(out, "; ");
+    draw_put_percent_change(out, change, whole);
+    sonde_buf_printf(out, ", %s", verdict_text(change->verdict));
+}
+
 /* For the tooltip: "12.00 MiB (+3.00 MiB)" of memory, otherwise "20.00 %, 1.20 s". */
-static void put_base(const struct flamegraph *flame, const struct draw_node *node) {
+static void put_base(const struct flamegraph *flame, uint32_t number) {
+    const struct draw_node *node = draw_tree_node(flame->tree, number);
     struct sonde_buf *out = flame->page->out;
     const char *unit = flame->page->type.unit;
     bool is_memory = draw_is_memory(&flame->page->type);
@@ -151,6 +186,7 @@ static void put_base(const struct flamegraph *flame, const struct draw_node *nod
         draw_put_change(out, node->total - node->base, unit);
         sonde_buf_putc(out, ')');
     }
+    put_verdict(flame, number);
     sonde_buf_putc(out, '"');
 }
 
@@ -162,12 +198,12 @@ static void on_enter(void *context, uint32_t number) {
     if (place->x < 0)
         return;
     place_children(flame, node, place);
-    colour_of(flame, node, colour);
+    colour_of(flame, number, colour);
     put_frame(flame, colour, place->x, node->total, node->self, node->depth);
     if (place->folded_count && share(flame, place->folded) < flame->minimum)
         sonde_buf_printf(flame->page->out, " data-n=\"%u\"", place->folded_count);
     if (flame->options->palette == SONDE_PALETTE_DIFF)
-        put_base(flame, node);
+        put_base(flame, number);
     put_name(flame, draw_tree_name(flame->tree, number), place->x, node->total, node->depth);
 }
 
@@ -209,21 +245,26 @@ static sonde_err put_picture(struct flamegraph *flame) {
 
 /* Memory is compared by its amount: what holds as much as before did not shrink because the rest
  * grew. Of CPU time a capture takes as much as it is long, so shares are compared. */
-static void put_diff_legend(struct draw_page *page, bool by_amount) {
+static void put_diff_legend(struct draw_page *page, bool by_amount, bool has_verdicts) {
     bool is_bytes = strcmp(page->type.unit, "bytes") == 0;
+    const char *grey = by_amount ? "unchanged" : "same share";
+    if (has_verdicts)
+        grey = "within noise, or unchanged";
     if (by_amount) {
         draw_page_key(page, "RD", is_bytes ? "more bytes than in the base" : "more objects", -1);
         draw_page_key(page, "BD", is_bytes ? "fewer bytes" : "fewer objects", -1);
-        draw_page_key(page, "W0", "unchanged", -1);
     } else {
         draw_page_key(page, "RD", "larger share than in the base", -1);
         draw_page_key(page, "BD", "smaller share", -1);
-        draw_page_key(page, "W0", "same share", -1);
     }
+    draw_page_key(page, "W0", grey, -1);
     sonde_buf_printf(&page->note, " · widths are those of the new profile; colours compare %s",
                      !by_amount ? "shares of the total"
                      : is_bytes ? "bytes"
                                 : "numbers of objects");
+    if (has_verdicts)
+        sonde_buf_puts(&page->note,
+                       ", and show how much of a change is certain at 95 % confidence");
 }
 
 static bool compares_amounts(const struct draw_page *page,
@@ -233,12 +274,12 @@ static bool compares_amounts(const struct draw_page *page,
 }
 
 static sonde_err put_legend(struct draw_page *page, struct draw_tree *tree,
-                            const struct sonde_draw_options *options) {
+                            const struct sonde_draw_options *options, bool has_verdicts) {
     sonde_err err = draw_tree_sum(tree);
     if (!err && options->palette != SONDE_PALETTE_DIFF)
         err = draw_page_modules(page, tree, options->palette);
     else if (!err)
-        put_diff_legend(page, compares_amounts(page, options));
+        put_diff_legend(page, compares_amounts(page, options), has_verdicts);
     return err;
 }
 
@@ -249,8 +290,46 @@ static struct flamegraph prepare(const struct draw_tree *tree, struct draw_page 
     return (struct flamegraph){.tree = tree,
                                .options = options,
                                .page = page,
+                               .by_amount = by_amount,
                                .whole = by_amount ? larger : tree->total,
                                .base_whole = by_amount ? larger : tree->base};
+}
+
+/* Leaves *changes NULL if the samples are not known. */
+static sonde_err judge(const struct flamegraph *flame, const uint32_t *leaves,
+                       struct verdict_change **changes) {
+    const struct sonde_draw_comparison *comparison = flame->options->comparison;
+    struct draw_evidence evidence;
+    *changes = NULL;
+    if (!comparison || !comparison->blocks || !comparison->blocks->is_counted)
+        return SONDE_OK;
+    sonde_err err = draw_evidence_init(&evidence, flame->tree, leaves, comparison->blocks, NULL);
+    if (!err)
+        err = draw_evidence_nodes(&evidence, flame->by_amount ? VERDICT_AMOUNT : VERDICT_SHARE,
+                                  DRAW_CONFIDENCE, changes);
+    draw_evidence_finish(&evidence);
+    return err;
+}
+
+static sonde_err put_page(struct draw_tree *tree, struct draw_page *page,
+                          const struct sonde_draw_options *options, const uint32_t *leaves) {
+    struct flamegraph flame = prepare(tree, page, options);
+    struct verdict_change *changes = NULL;
+    sonde_err err = SONDE_OK;
+    if (options->palette == SONDE_PALETTE_DIFF)
+        err = judge(&flame, leaves, &changes);
+    flame.changes = changes;
+    if (!err && options->palette == SONDE_PALETTE_DIFF)
+        err = draw_page_gone(page, tree, changes);
+    if (!err && tree->total <= 0) {
+        draw_page_empty(page);
+    } else if (!err) {
+        err = put_legend(page, tree, options, changes != NULL);
+        if (!err)
+            err = put_picture(&flame);
+    }
+    free(changes);
+    return err;
 }
 
 sonde_err draw_flamegraph(const struct sonde_profile *profile,
@@ -259,21 +338,19 @@ sonde_err draw_flamegraph(const struct sonde_profile *profile,
     struct draw_tree_options tree_options = draw_tree_options(options);
     struct draw_tree *tree;
     struct draw_page page;
+    uint32_t *leaves = calloc(sonde_profile_sample_count(profile) + 1, sizeof *leaves);
+    if (!leaves)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    tree_options.leaves = leaves;
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
-    if (err)
-        return err;
-    draw_page_init(&page, profile, options, tree->total, "Flame graph", out);
-    if (options->palette == SONDE_PALETTE_DIFF)
-        err = draw_page_gone(&page, tree);
-    if (!err && tree->total <= 0) {
-        draw_page_empty(&page);
-    } else if (!err) {
-        struct flamegraph flame = prepare(tree, &page, options);
-        err = put_legend(&page, tree, options);
-        if (!err)
-            err = put_picture(&flame);
+    if (!err) {
+        draw_page_init(&page, profile, options, tree->total, "Flame graph", out);
+        err = put_page(tree, &page, options, leaves);
+        if (err)
+            err = sonde_fail(diag, err, "out of memory");
+        draw_page_finish(&page);
+        draw_tree_destroy(tree);
     }
-    draw_page_finish(&page);
-    draw_tree_destroy(tree);
-    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
+    free(leaves);
+    return err;
 }

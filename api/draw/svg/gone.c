@@ -4,6 +4,7 @@
  * listed below: the topmost frames that are gone, those of the same function together. */
 #include "api/draw/svg/svg.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,14 +33,20 @@ static bool is_gone(const struct draw_tree *tree, const struct draw_node *node) 
            (node->parent == DRAW_TREE_ROOT || draw_tree_node(tree, node->parent)->total > 0);
 }
 
-/* Returns the number of frames, the largest first. */
-static size_t collect(const struct draw_tree *tree, struct gone *gone) {
+/* Against a side without samples, everything is gone. */
+static bool is_noise(const struct verdict_change *changes, uint32_t node) {
+    return changes && isfinite(changes[node].high) && changes[node].verdict != VERDICT_LESS;
+}
+
+/* Returns the number of frames, the largest first; counts the places that are within noise. */
+static size_t collect(const struct draw_tree *tree, const struct verdict_change *changes,
+                      struct gone *gone, struct gone *noise) {
     size_t count = 0;
     for (uint32_t i = 1; i < tree->nodes.count; i++) {
         const struct draw_node *node = draw_tree_node(tree, i);
-        struct gone *at = &gone[node->frame];
         if (!is_gone(tree, node))
             continue;
+        struct gone *at = is_noise(changes, i) ? noise : &gone[node->frame];
         if (!at->places || node->base > draw_tree_node(tree, at->largest)->base)
             at->largest = i;
         at->frame = node->frame;
@@ -81,6 +88,15 @@ static void add_row(struct draw_page *page, const struct draw_tree *tree, const 
     put_callers(&row->path, tree, gone);
 }
 
+static void add_noise(struct draw_page *page, const struct draw_tree *tree,
+                      const struct gone *noise) {
+    struct draw_row *row = &page->rows[page->row_count++];
+    put_share(&row->value, page, tree, noise->value);
+    sonde_buf_printf(&row->name, "%u %s within noise", noise->places,
+                     noise->places == 1 ? "place" : "places");
+    row->is_noise = true;
+}
+
 static void add_rest(struct draw_page *page, const struct draw_tree *tree, const struct gone *gone,
                      size_t count) {
     struct draw_row *row = &page->rows[page->row_count++];
@@ -91,16 +107,20 @@ static void add_rest(struct draw_page *page, const struct draw_tree *tree, const
     sonde_buf_printf(&row->name, "%zu more", count);
 }
 
-sonde_err draw_page_gone(struct draw_page *page, const struct draw_tree *tree) {
-    struct gone *gone = calloc(tree->frames.count + 1, sizeof *gone);
+sonde_err draw_page_gone(struct draw_page *page, const struct draw_tree *tree,
+                         const struct verdict_change *changes) {
+    struct gone *gone = calloc(tree->frames.count + 1, sizeof *gone), noise = {0};
     if (!gone)
         return SONDE_OUT_OF_MEMORY;
-    size_t count = collect(tree, gone);
-    size_t shown = count > DRAW_MAX_ROWS ? DRAW_MAX_ROWS - 1 : count;
+    size_t count = collect(tree, changes, gone, &noise);
+    size_t rows = noise.places ? DRAW_MAX_ROWS - 1 : DRAW_MAX_ROWS;
+    size_t shown = count > rows ? rows - 1 : count;
     for (size_t i = 0; i < shown; i++)
         add_row(page, tree, &gone[i]);
     if (count > shown)
         add_rest(page, tree, gone + shown, count - shown);
+    if (noise.places)
+        add_noise(page, tree, &noise);
     free(gone);
     return SONDE_OK;
 }
@@ -109,6 +129,10 @@ sonde_err draw_page_gone(struct draw_page *page, const struct draw_tree *tree) {
 
 int draw_gone_height(const struct draw_page *page) {
     return page->row_count ? ROW * ((int)page->row_count + 2) : 0;
+}
+
+static const char *colour_of(const struct draw_row *row) {
+    return row->is_noise ? "W0" : "BD";
 }
 
 void draw_gone_put_static(const struct draw_page *page) {
@@ -122,7 +146,8 @@ void draw_gone_put_static(const struct draw_page *page) {
     for (size_t i = 0; i < page->row_count; i++) {
         const struct draw_row *row = &page->rows[i];
         y += ROW;
-        sonde_buf_printf(out, "<path class=\"BD\" d=\"M%d %dh10v10h-10z\"/>", DRAW_SIDE, y - 10);
+        sonde_buf_printf(out, "<path class=\"%s\" d=\"M%d %dh10v10h-10z\"/>", colour_of(row),
+                         DRAW_SIDE, y - 10);
         sonde_buf_printf(out, "<text class=\"sub\" x=\"%d\" y=\"%d\">%s</text>", VALUE_X, y,
                          sonde_buf_slice(&row->value).data);
         sonde_buf_printf(
@@ -148,8 +173,8 @@ void draw_gone_put_live(const struct draw_page *page) {
         sonde_buf_printf(
             out,
             "<p><svg xmlns=\"http://www.w3.org/2000/svg\" class=\"dot\">"
-            "<path class=\"BD\" d=\"M0 0h10v10h-10z\"/></svg><i>%s</i> %s <i>%s</i></p>\n",
-            sonde_buf_slice(&row->value).data, sonde_buf_slice(&row->name).data,
+            "<path class=\"%s\" d=\"M0 0h10v10h-10z\"/></svg><i>%s</i> %s <i>%s</i></p>\n",
+            colour_of(row), sonde_buf_slice(&row->value).data, sonde_buf_slice(&row->name).data,
             sonde_buf_slice(&row->path).data);
     }
     sonde_buf_puts(out, "</div></foreignObject>\n");

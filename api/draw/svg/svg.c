@@ -38,6 +38,8 @@ static void put_sides(struct draw_page *page, const struct sonde_draw_comparison
     draw_put_side(subtitle, &comparison->now, page->type.unit, draw_value);
     sonde_buf_puts(subtitle, "\nChange: ");
     draw_put_total_change(subtitle, comparison, page->type.unit, draw_value);
+    if (comparison->note)
+        sonde_buf_printf(subtitle, "\n%s", comparison->note);
 }
 
 /* The default subtitle, from the profile. A title of the user's may not say what it is of. */

@@ -15,6 +15,7 @@
 
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
+#include "api/profile/verdict/verdict.h"
 
 #define DRAW_SIDE      12 /* left and right margin; also in flamegraph.js */
 #define DRAW_WIDTH     1200
@@ -31,6 +32,7 @@ struct draw_key {
 /* Of the list below the picture; texts are escaped. */
 struct draw_row {
     struct sonde_buf value, name, path;
+    bool is_noise;
 };
 
 struct draw_page {
@@ -60,8 +62,10 @@ SONDE_MUST_USE sonde_err draw_page_modules(struct draw_page *page, const struct 
 void draw_page_open(struct draw_page *page);
 void draw_page_close(struct draw_page *page, bool flame);
 void draw_page_finish(struct draw_page *page);
-/* Lists what is only in the base of a difference. Before draw_page_open. */
-SONDE_MUST_USE sonde_err draw_page_gone(struct draw_page *page, const struct draw_tree *tree);
+/* Lists what is only in the base of a difference. changes: of the nodes; NULL = they are unknown,
+ * and nothing counts as noise. Before draw_page_open. */
+SONDE_MUST_USE sonde_err draw_page_gone(struct draw_page *page, const struct draw_tree *tree,
+                                        const struct verdict_change *changes);
 /* The list, as SVG text and as HTML for the script; for draw_page_close. */
 int draw_gone_height(const struct draw_page *page);
 void draw_gone_put_static(const struct draw_page *page);

@@ -5,6 +5,8 @@
  * samples that are not zero are copied to the result. */
 #include "api/profile/diff/diff.h"
 #include "api/profile/copy.h"
+#include "api/profile/diff/blocks.h"
+#include "api/profile/diff/checks.h"
 #include "api/profile/diff/common_types.h"
 #include "api/profile/diff/match.h"
 
@@ -86,47 +88,6 @@ static sonde_err filter(const struct sonde_profile *from, bool growth_only,
     return err;
 }
 
-/* Whether the type is the one that is sampled. CPU time in nanoseconds does not depend on the rate,
- * but a number of samples does. */
-static bool is_measure(const struct sonde_profile *profile, size_t type_index) {
-    const struct sonde_value_type *period = &profile->info.period_type;
-    struct sonde_value_type type = sonde_profile_type(profile, type_index);
-    return strcmp(type.type, period->type) == 0 && strcmp(type.unit, period->unit) == 0;
-}
-
-static sonde_err check_events(const struct sonde_profile *base, const struct sonde_profile *now,
-                              struct sonde_diag *diag) {
-    const struct sonde_profile_info *a = &base->info, *b = &now->info;
-    if (strcmp(a->period_type.type, b->period_type.type) != 0 ||
-        strcmp(a->period_type.unit, b->period_type.unit) != 0)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the profiles measure different things: they were sampled by different "
-                          "events, \"%.60s\" and \"%.60s\"",
-                          a->period_type.type, b->period_type.type);
-    return SONDE_OK;
-}
-
-static sonde_err check_rates(const struct sonde_profile *base, const struct sonde_profile *now,
-                             struct sonde_diag *diag) {
-    const struct sonde_profile_info *a = &base->info, *b = &now->info;
-    if (a->period != b->period && !(a->is_unbiased && b->is_unbiased))
-        return sonde_fail(
-            diag, SONDE_INVALID_ARGUMENT,
-            "the profiles were sampled at different rates: one sample per %lld and per "
-            "%lld %.20s",
-            (long long)a->period, (long long)b->period, a->period_type.unit);
-    return SONDE_OK;
-}
-
-static sonde_err choose_type(const struct sonde_profile *profile, const char *type, size_t *index,
-                             struct sonde_diag *diag) {
-    *index = type ? sonde_profile_find_type(profile, type) : profile->info.default_type;
-    if (*index != SONDE_PROFILE_NO_TYPE)
-        return SONDE_OK;
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                      "the profiles have no common sample type \"%.60s\"", type);
-}
-
 static double ratio(const struct sonde_profile *base, const struct sonde_profile *now,
                     size_t type_index) {
     double before = (double)sonde_profile_total(base, type_index);
@@ -176,11 +137,11 @@ static sonde_err diff_same_types(const struct sonde_profile *base, const struct 
                                  const struct sonde_diff_options *options,
                                  struct sonde_profile **diff, struct sonde_diag *diag) {
     size_t index = 0;
-    sonde_err err = check_events(base, now, diag);
+    sonde_err err = diff_check_events(base, now, diag);
     if (!err)
-        err = check_rates(base, now, diag);
+        err = diff_check_rates(base, now, diag);
     if (!err)
-        err = choose_type(now, options->type, &index, diag);
+        err = diff_choose_type(now, options->type, &index, diag);
     if (err)
         return err;
     struct sonde_profile *sum = profile_copy_empty(now);
@@ -206,60 +167,15 @@ sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sond
     return err;
 }
 
-static sonde_err put_side_by_side(const struct sonde_profile *base, const struct sonde_profile *now,
-                                  size_t index, struct sonde_profile **both) {
-    const struct placing right = {{1, 0}, {index, SONDE_PROFILE_NO_TYPE}};
-    const struct placing left = {{0, 1}, {SONDE_PROFILE_NO_TYPE, index}};
-    struct sonde_value_type type = sonde_profile_type(now, index);
-    struct sonde_value_type types[] = {type, {"before", type.unit}};
-    struct sonde_profile *sum = sonde_profile_create(types, 2, now->limit_bytes);
-    if (!sum)
-        return SONDE_OUT_OF_MEMORY;
-    struct sonde_profile_info info = now->info;
-    info.default_type = 0;
-    sonde_profile_set_info(sum, &info);
-    sonde_err err = SONDE_OK;
-    for (size_t i = 0; i < sonde_profile_comment_count(now) && !err; i++)
-        err = sonde_profile_add_comment(sum, sonde_profile_comment(now, i));
-    if (!err)
-        err = add_all(sum, now, &right);
-    if (!err)
-        err = add_all(sum, base, &left);
-    if (err)
-        sonde_profile_destroy(sum);
-    else
-        *both = sum;
-    return err;
-}
-
-static sonde_err compare_same_types(const struct sonde_profile *base,
-                                    const struct sonde_profile *now, const char *type,
-                                    struct sonde_profile **both, struct sonde_diag *diag) {
-    size_t index = 0;
-    sonde_err err = check_events(base, now, diag);
-    if (!err)
-        err = choose_type(now, type, &index, diag);
-    if (!err && !is_measure(now, index))
-        err = check_rates(base, now, diag);
-    if (err)
-        return err;
-    struct profile_pair pair;
-    err = profile_match(base, now, false, &pair);
-    if (!err)
-        err = put_side_by_side(pair.base, pair.now, index, both);
-    profile_pair_finish(&pair);
-    return err ? sonde_fail(diag, err, "the comparison: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
-}
-
 sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct sonde_profile *now,
                                 const char *type, struct sonde_profile **both,
                                 struct sonde_diag *diag) {
-    struct common_types common;
-    *both = NULL;
-    sonde_err err = common_types_find(base, now, &common, diag);
-    if (!err)
-        err = compare_same_types(common.base, common.now, type, both, diag);
-    common_types_finish(&common);
+    const struct sonde_blocks_side sides[] = {{&base, 1, 1}, {&now, 1, 1}};
+    struct sonde_blocks blocks;
+    sonde_err err = sonde_profile_compare_blocks(sides, type, &blocks, diag);
+    *both = blocks.both;
+    blocks.both = NULL;
+    sonde_blocks_finish(&blocks);
     return err;
 }
 

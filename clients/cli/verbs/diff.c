@@ -4,14 +4,19 @@
  * capture, or between two ranges of the history. Captures are downloaded as pprof and compared
  * here, so a capture can be compared with a file. Ranges are compared by the service. */
 #include "api/draw/diff.h"
+#include "api/draw/compare/comparison.h"
 #include "api/profile/pprof/pprof.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/history.h"
 #include "clients/cli/verbs/source.h"
 #include "clients/cli/verbs/verbs.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#define DEFAULT_ROWS      30
+#define MAX_REPORTED      10
+#define STATUS_ABOVE      10 /* of --fail-above; 1 to 4 are errors */
 #define FETCH_TIMEOUT_MS  120000
 #define MAX_PROFILE_BYTES (2048ull << 20)
 
@@ -19,7 +24,9 @@ struct settings {
     struct service_settings service;
     const char *output, *format, *title, *type;
     const char *from, *until, *base_from, *base_until, *base_selector, *event, *selector;
-    bool growth_only, normalize;
+    bool growth_only, normalize, json;
+    uint64_t rows;
+    double fail_above; /* percent of the total; negative = never fail */
     struct cli_threads threads;
 };
 
@@ -86,6 +93,7 @@ static sonde_err draw(const struct settings *settings, char *const *words,
                                          .normalise = settings->normalize};
     const struct sonde_draw_options options = {.title = settings->title,
                                                .type = settings->type,
+                                               .max_rows = settings->rows,
                                                .split_threads =
                                                    cli_splits_threads(&settings->threads)};
     struct sonde_buf drawn = {0};
@@ -102,6 +110,48 @@ static sonde_err draw(const struct settings *settings, char *const *words,
     return err;
 }
 
+/* ---- --fail-above ---- */
+
+/* Prints the functions that certainly grew by more. Returns the exit status. */
+static int judge(const struct sonde_comparison *comparison, double percent) {
+    size_t count = 0;
+    if (!comparison->has_verdicts)
+        fprintf(stderr, "sonde diff: nothing is certain, because the profiles do not have numbers "
+                        "of samples\n");
+    for (size_t i = 0; i < comparison->function_count; i++) {
+        const struct sonde_comparison_function *function = &comparison->functions[i];
+        if (!sonde_comparison_exceeds(comparison, function, percent / 100))
+            continue;
+        if (count++ < MAX_REPORTED) {
+            const struct verdict_change *change = &function->total[comparison->measure];
+            double whole = comparison->measure == VERDICT_SHARE ? 1 : comparison->whole.before;
+            fprintf(stderr, "sonde diff: %s grew by %.1f to %.1f %% of the total\n", function->name,
+                    100 * change->low / whole, 100 * change->high / whole);
+        }
+    }
+    if (count > MAX_REPORTED)
+        fprintf(stderr, "sonde diff: %zu more functions\n", count - MAX_REPORTED);
+    return count ? STATUS_ABOVE : 0;
+}
+
+static sonde_err check_limit(const struct settings *settings, const struct sonde_profile *base,
+                             const struct sonde_profile *now, int *status,
+                             struct sonde_diag *diag) {
+    const struct sonde_blocks_side sides[] = {{&base, 1, 1}, {&now, 1, 1}};
+    bool by_amount = sonde_draw_subject(now) != SONDE_OF_CPU && !settings->normalize;
+    const struct sonde_comparison_options options = {
+        .type = settings->type, .measure = by_amount ? VERDICT_AMOUNT : VERDICT_SHARE};
+    struct sonde_comparison *comparison;
+    if (settings->fail_above < 0)
+        return SONDE_OK;
+    sonde_err err = sonde_comparison_create(sides, &options, &comparison, diag);
+    if (err)
+        return err;
+    *status = judge(comparison, settings->fail_above);
+    sonde_comparison_destroy(comparison);
+    return SONDE_OK;
+}
+
 static bool is_profile_argument(const char *word) {
     uint64_t id;
     return capture_read_number(word, &id) || source_is_file(word);
@@ -111,6 +161,7 @@ static int diff_profiles(int argc, char **argv, const struct settings *settings,
                          const struct sonde_format_info *format, const char *path) {
     struct sonde_diag diag = {0};
     struct sonde_profile *base = NULL, *now = NULL;
+    int status = 0;
     if (argc != 3)
         return cli_usage(&verb_diff, "two profiles needed: BASE and NEW");
     for (int i = 1; i < 3; i++)
@@ -124,9 +175,11 @@ static int diff_profiles(int argc, char **argv, const struct settings *settings,
         err = read_profile(settings, argv[2], &now, &diag);
     if (!err)
         err = draw(settings, argv + 1, base, now, format->format, path, &diag);
+    if (!err)
+        err = check_limit(settings, base, now, &status, &diag);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);
-    return err ? cli_fail(&verb_diff, err, &diag) : 0;
+    return err ? cli_fail(&verb_diff, err, &diag) : status;
 }
 
 /* ---- Ranges of the history ---- */
@@ -160,6 +213,7 @@ static sonde_err query(const struct settings *settings, const char *name,
     history_select(&base, name, settings->event, base_selector, base_range);
     history_select(&selection, name, settings->event, settings->selector, range);
     rendering.format = (Sonde__V1__Format)format;
+    rendering.max_rows = (uint32_t)settings->rows;
     rendering.split_threads = cli_splits_threads(&settings->threads);
     if (settings->title)
         rendering.title = (char *)settings->title;
@@ -184,6 +238,8 @@ static int diff_ranges(int argc, char **argv, const struct settings *settings,
     if (settings->normalize || settings->type)
         return cli_usage(&verb_diff, "ranges of the history are normalized and have one type; "
                                      "--normalize and --type are for files and captures");
+    if (settings->fail_above >= 0)
+        return cli_usage(&verb_diff, "--fail-above is for files and captures");
     if (read_ranges(settings, &base, &range, &diag))
         return cli_usage(&verb_diff, "%s", diag.text);
     sonde_err err =
@@ -192,15 +248,18 @@ static int diff_ranges(int argc, char **argv, const struct settings *settings,
 }
 
 static int on_diff(int argc, char **argv) {
-    struct settings settings = {0};
+    struct settings settings = {.rows = DEFAULT_ROWS, .fail_above = -1};
     int status;
     if (!cli_options(&verb_diff, &settings, false, &argc, argv, &status))
         return status;
     const char *path = settings.output ? settings.output : "-";
+    if (settings.json && settings.format)
+        return cli_usage(&verb_diff, "--json is --format changes: leave one out");
     const struct sonde_format_info *format =
-        history_choose_format(settings.format, settings.output);
+        settings.json ? sonde_format_info(SONDE_FORMAT_CHANGES)
+                      : history_choose_format(settings.format, settings.output, FORMATS_OF_TWO);
     if (!format)
-        return format_refuse(&verb_diff, settings.format, path, FORMATS_ANY);
+        return format_refuse(&verb_diff, settings.format, path, FORMATS_OF_TWO);
     if (settings.base_from || settings.base_selector)
         return diff_ranges(argc, argv, &settings, format, path);
     if (settings.from || settings.until || settings.base_until || settings.event ||
@@ -217,7 +276,13 @@ static const struct sonde_option table[] = {
      FORMAT_HELP},
     {"growth-only", 'g', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, growth_only), 0,
      0, "show only what grew"},
-    {"normalize", 'n', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, normalize), 0, 0,
+    {"rows", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, rows), 0, 1e9,
+     "number of functions in a table (default 30; 0: all)"},
+    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
+     "print every function's change and its interval as JSON"},
+    {"fail-above", 0, "PERCENT", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, fail_above),
+     0, 1e6, "exit with 10 if a function's share certainly grew by more"},
+    {"normalize", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, normalize), 0, 0,
      "scale NEW to the total of BASE before comparing"},
     {"type", 't', "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, type), 0, 0,
      "sample type to show in pictures and text"},
@@ -239,13 +304,12 @@ static const struct sonde_options options = {
         "sonde diff BASE NEW [-o FILE] | [SERVICE] --base-from TIME|--base-selector TEXT [-o FILE]",
     .about = "Shows what changed between two profiles, each a file or the number of a saved "
              "capture,\nor between two ranges of the history.",
-    .examples =
-        "  sonde diff before.pb.gz after.pb.gz\n"
-        "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank; gone: listed below\n"
-        "  sonde diff redis-server --base-from -25h  the last hour and the same of "
-        "yesterday\n"
-        "  sonde diff shop --from -1d --selector \"version = '1.2'\" --base-selector "
-        "\"version = '1.1'\"\n",
+    .examples = "  sonde diff before.pb.gz after.pb.gz --fail-above 3 --json > changes.json\n"
+                "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank; grey: noise\n"
+                "  sonde diff redis-server --base-from -25h  the last hour and the same of "
+                "yesterday\n"
+                "  sonde diff shop --from -1d --selector \"version = '1.2'\" --base-selector "
+                "\"version = '1.1'\"\n",
     .table = table,
     .count = COUNT_OF(table),
 };

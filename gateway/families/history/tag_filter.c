@@ -121,9 +121,11 @@ static size_t quoted_length(const char *text) {
 static sonde_err unknown_tag(const char *filter, const char *name, size_t len,
                              struct sonde_diag *diag) {
     char quoted[QUERY_QUOTED_SIZE];
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "tag_filter: byte %zu: \"%s\" is not a tag",
-                      (size_t)(name - filter),
-                      query_quote((struct sonde_slice){name, len}, quoted));
+    return sonde_fail(
+        diag, SONDE_INVALID_ARGUMENT,
+        "tag_filter: byte %zu: \"%s\" is not a tag, such as app_instance, process_id, "
+        "host, pod or `k8s.label.app`; /v1/history/profile selects by any label",
+        (size_t)(name - filter), query_quote((struct sonde_slice){name, len}, quoted));
 }
 
 /* Writes the label over a name of `len` bytes; a closing back-quote moves to the label's end. */

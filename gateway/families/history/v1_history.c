@@ -17,6 +17,10 @@
 static const struct profile_setup setup = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, PROFILE_NEGOTIATES,
                                            FORMATS_CPU, "attachment; filename=\"history\""};
 
+static const struct profile_setup of_two = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
+                                            PROFILE_NEGOTIATES, FORMATS_DIFFERENCE,
+                                            "attachment; filename=\"history\""};
+
 /* ---- Profiles ---- */
 
 static void refuse(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag) {
@@ -133,7 +137,7 @@ void handle_history_diff(const struct request_context *context) {
         refuse_request(context, err, &diag, &arena);
         return;
     }
-    if (profile_format_read(context, &setup, setup.format, &format)) {
+    if (profile_format_read(context, &of_two, of_two.format, &format)) {
         Sonde__V1__Rendering rendering = profile_format_rendering(&format);
         request.base_selection = &base;
         request.selection = &selection;

@@ -19,6 +19,10 @@
 static const struct profile_setup plain = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, PROFILE_NEGOTIATES,
                                            FORMATS_CPU, "attachment; filename=\"capture\""};
 
+static const struct profile_setup of_two = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
+                                            PROFILE_NEGOTIATES, FORMATS_DIFFERENCE,
+                                            "attachment; filename=\"capture\""};
+
 /* Of a HEAD request. */
 struct check {
     struct relay relay;
@@ -223,7 +227,7 @@ void handle_v1_diff(const struct request_context *context) {
         reply_error(context->request, context->family, err, &diag);
         return;
     }
-    if (!profile_format_read(context, &plain, plain.format, &format))
+    if (!profile_format_read(context, &of_two, of_two.format, &format))
         return;
     Sonde__V1__Rendering rendering = profile_format_rendering(&format);
     request.rendering = &rendering;

@@ -216,9 +216,15 @@ static sonde_err plan_named(const struct engine_selector *selector, struct host_
     return err;
 }
 
-static sonde_err plan_every(struct engine *engine, struct sonde_diag *diag) {
+static sonde_err plan_every(struct engine *engine, const struct engine_selector *selector,
+                            struct host_plan *plan, struct sonde_diag *diag) {
     char how[COMMAND_BYTES + 64];
     int level;
+    if (selector->own && engine_has_right(engine, RIGHT_PERF_OWN)) {
+        plan->has_owner = true;
+        plan->owner = geteuid();
+        return SONDE_OK;
+    }
     if (engine_has_right(engine, RIGHT_PERF_ALL))
         return SONDE_OK;
     if (refusal_is_paranoid(&level))
@@ -240,7 +246,7 @@ static sonde_err plan_several(struct engine *engine, const struct engine_selecto
                                                : HOST_EVERY;
     sonde_err err = plan->members == HOST_TREE    ? plan_one(&one, plan, diag)
                     : plan->members == HOST_NAMED ? plan_named(&one, plan, diag)
-                                                  : plan_every(engine, diag);
+                                                  : plan_every(engine, selector, plan, diag);
     struct engine_target info;
     if (err || !is_given(selector->uuid))
         return err;

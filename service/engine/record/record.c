@@ -124,6 +124,24 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     engine_capture_release(ended);
 }
 
+/* With the lock held, after the whole machine was refused. */
+static sonde_err start_own(struct capture_slot *slot, const struct engine_cpu_spec *machine,
+                           const struct engine_capture_events *events) {
+    struct recorded *recorded = slot->recorded;
+    struct engine_cpu_spec spec = *machine;
+    char reason[RECORD_REFUSAL];
+    spec.target.own = true;
+    sonde_err err =
+        engine_capture_cpu(recorded->recorder->engine, &spec, events, slot, &slot->capture, NULL);
+    recorded->is_own = !err;
+    if (err)
+        return err;
+    memcpy(reason, recorded->recorder->refusal, sizeof reason);
+    snprintf(recorded->recorder->refusal, RECORD_REFUSAL, "those of other users: %.*s",
+             RECORD_REFUSAL - 32, reason);
+    return SONDE_OK;
+}
+
 /* With the lock held. */
 static void start_capture(struct capture_slot *slot) {
     static const struct engine_capture_events events = {.on_profile = on_profile, .on_end = on_end};
@@ -154,6 +172,8 @@ static void start_capture(struct capture_slot *slot) {
     sonde_err err =
         engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, &diag);
     note_refusal(recorded, err, &diag);
+    if (err == SONDE_PERMISSION_DENIED && recorded->machine)
+        err = start_own(slot, &spec, &events);
     if (!err)
         return;
     slot->capture = NULL;
@@ -190,8 +210,11 @@ static void deliver(struct recorded *recorded, enum sonde_event_id event,
 static void record_heap(struct recorded *recorded, const struct engine_heap_result *result) {
     struct sonde_profile *live, *allocated = NULL;
     int64_t since_unix_ns;
-    if (!heap_delta_live(result->profile, result->unix_ns, &live))
+    if (!heap_delta_live(result->profile, result->unix_ns, &live)) {
+        if (live)
+            recorded->has_heap = true;
         deliver(recorded, SONDE_MEM_INUSE, live, result->unix_ns, result->unix_ns);
+    }
     if (!heap_delta_allocated(&recorded->heap, result->profile, result->epoch, result->unix_ns,
                               result->monotonic_ns, &since_unix_ns, &allocated))
         deliver(recorded, SONDE_MEM_ALLOC, allocated, since_unix_ns, result->unix_ns);
@@ -219,6 +242,15 @@ static void on_heap_state(void *context, sonde_err err, const struct sonde_diag 
     if (!is_active || engine_heap_get(recorded->recorder->engine, &query, on_snapshot, recorded,
                                       NULL) != SONDE_OK)
         end_heap(recorded);
+}
+
+/* A process that has ended has nothing in use: without this, its last snapshot would count until
+ * the end of each range. */
+static void record_end(struct recorded *recorded) {
+    const struct sonde_value_type *bytes = &sonde_events[SONDE_MEM_INUSE].amount.type;
+    int64_t now = clock_ns(CLOCK_REALTIME);
+    if (recorded->has_heap)
+        deliver(recorded, SONDE_MEM_INUSE, sonde_profile_create(bytes, 1, 0), now, now);
 }
 
 /* With the lock held. */
@@ -276,8 +308,9 @@ static void add_target(struct recorder *recorder, const struct engine_target *ta
     }
 }
 
-/* The engine ends the target's captures itself. */
-static void remove_target(struct recorder *recorder, const struct engine_target *target) {
+/* The engine ends the target's captures itself. Returns the target; end_request releases it. */
+static struct recorded *remove_target(struct recorder *recorder,
+                                      const struct engine_target *target) {
     for (struct recorded **at = &recorder->targets; *at; at = &(*at)->next) {
         struct recorded *recorded = *at;
         if (strcmp(recorded->target.uuid, target->uuid) != 0)
@@ -285,21 +318,30 @@ static void remove_target(struct recorder *recorder, const struct engine_target 
         *at = recorded->next;
         if (recorder->machine)
             record_machine_leave(recorder, target->pid);
+        begin_request(recorded);
         release(recorded);
-        return;
+        return recorded;
     }
+    return NULL;
 }
 
 static void on_target(void *context, bool attached, const struct engine_target *target) {
     struct recorder *recorder = context;
+    struct recorded *ended = NULL;
     if (!target)
         return;
     lock_take(&recorder->lock);
     if (attached && !recorder->is_finishing)
         add_target(recorder, target);
     else if (!attached)
-        remove_target(recorder, target);
+        ended = remove_target(recorder, target);
     lock_drop(&recorder->lock);
+    if (ended) {
+        record_end(ended);
+        lock_take(&recorder->lock);
+        end_request(ended);
+        lock_drop(&recorder->lock);
+    }
     if (!attached && recorder->options.on_gone)
         recorder->options.on_gone(recorder->options.context, target);
 }
@@ -378,6 +420,7 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
     if (recorder->machine && !recorder->is_finishing) {
         if (recorder->options.choose)
             apply_choice(recorder->machine);
+        record_machine_widen(recorder);
         start_due(recorder->machine);
     }
     report_counts(recorder);

@@ -56,8 +56,9 @@ void record_machine_add(struct recorded *recorded, struct sonde_profile *profile
     if (!err)
         err = machine_split(recorded->machine, profile, metadata, &skip, &receiver);
     lock_take(&recorder->lock);
-    snprintf(recorder->refusal, sizeof recorder->refusal, "%s",
-             err ? "a window is incomplete: out of memory" : "");
+    if (err || !recorded->is_own)
+        snprintf(recorder->refusal, sizeof recorder->refusal, "%s",
+                 err ? "a window is incomplete: out of memory" : "");
     lock_drop(&recorder->lock);
     free(pids.items);
     sonde_profile_destroy(profile);
@@ -77,6 +78,17 @@ sonde_err record_machine_create(struct recorder *recorder) {
     recorded->machine = machine_create();
     recorder->machine = recorded;
     return recorded->machine ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+void record_machine_widen(struct recorder *recorder) {
+    const struct engine_selector every = {.all = true};
+    struct capture_slot *slot = &recorder->machine->slots[CPU];
+    struct engine_target machine;
+    if (!recorder->machine->is_own || !slot->capture || recorder->now_ms < recorder->widen_ms)
+        return;
+    recorder->widen_ms = recorder->now_ms + RECORD_MAX_TRY_MS;
+    if (engine_find(recorder->engine, &every, &machine, NULL) == SONDE_OK)
+        engine_capture_finish(slot->capture);
 }
 
 void record_machine_finish(struct recorder *recorder) {

@@ -30,10 +30,12 @@ struct recorded {
     struct engine_target target;
     char cgroup[CGROUP_BYTES];
     struct machine *machine; /* NULL: it is one target */
+    bool is_own;             /* the machine: only processes of sonded's user, by its rights */
     bool is_heap_asked;
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
     uint64_t heap_due_ms;
+    bool has_heap;          /* a snapshot was delivered */
     struct heap_delta heap; /* belongs to the request that runs */
 };
 
@@ -56,7 +58,7 @@ struct recorder {
     struct pids guests, gone; /* attached at the end of the machine's last window; gone since */
     char refusal[RECORD_REFUSAL];
     _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */
-    uint64_t now_ms;
+    uint64_t now_ms, widen_ms;  /* widen_ms: of the next look at rights */
     bool is_finishing;
 };
 
@@ -64,6 +66,8 @@ struct recorder {
 
 /* Its capture starts at the first tick. SONDE_OUT_OF_MEMORY. Before other threads know it. */
 SONDE_MUST_USE sonde_err record_machine_create(struct recorder *recorder);
+/* With the lock held: a recording of own processes ends if the whole machine is allowed now. */
+void record_machine_widen(struct recorder *recorder);
 void record_machine_finish(struct recorder *recorder);
 /* A target that its guest has recorded is gone. */
 void record_machine_leave(struct recorder *recorder, pid_t pid);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -109,5 +110,6 @@ static enum check_exit work(void) {
 
 /* _exit, because exit handlers were not written for a process without its privileges. */
 int check_worker_main(void) {
+    prctl(PR_SET_NAME, "sonde-check"); /* not "exe", as it was started */
     _exit(work());
 }

@@ -62,11 +62,12 @@ static sonde_err trim(const Sonde__V1__Rendering *wanted, struct sonde_profile *
 
 /* "legacy" is another format for each kind of profile, and a caller may not know the kind. */
 static sonde_err choose_format(struct drawing *drawing, const struct sonde_profile *profile,
-                               struct sonde_diag *diag) {
+                               bool has_base, struct sonde_diag *diag) {
     enum sonde_subject subject = sonde_draw_subject(profile);
     const struct sonde_format_info *asked = drawing->rendering.info;
+    unsigned subjects = subject | (has_base ? SONDE_OF_DIFFERENCE : 0u);
     const struct sonde_format_info *info =
-        sonde_format_from_output_of(sonde_slice_of(asked->output), subject);
+        sonde_format_from_output_of(sonde_slice_of(asked->output), (enum sonde_subject)subjects);
     if (!info)
         return rpc_refuse_format(asked, subject, diag);
     drawing->rendering.info = info;
@@ -93,15 +94,15 @@ static sonde_err draw_one(struct drawing *drawing, const struct sonde_profile *p
 static sonde_err draw_profile(struct drawing *drawing, const struct sonde_profile *profile,
                               struct sonde_diag *diag) {
     struct sonde_profile *base, *now;
-    sonde_err err = choose_format(drawing, profile, diag);
-    if (!err)
-        err = sonde_profile_split_base(profile, &base, &now);
+    sonde_err err = sonde_profile_split_base(profile, &base, &now);
     if (err)
         return err;
     const struct sonde_profile *shown = base ? now : profile;
     drawing->samples = sonde_profile_sample_count(shown);
     drawing->duration_ms = (uint32_t)(sonde_profile_info(shown)->duration_ns / 1000000);
-    err = base ? draw_difference(drawing, base, now, diag) : draw_one(drawing, profile, diag);
+    err = choose_format(drawing, profile, base != NULL, diag);
+    if (!err)
+        err = base ? draw_difference(drawing, base, now, diag) : draw_one(drawing, profile, diag);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);
     return err;

@@ -166,7 +166,8 @@ static void expect_missing(const struct coverage *coverage, const struct store_m
  * that is open now has been stored early, for this query (selection.c). */
 static uint32_t open_s(const struct coverage *coverage, const struct store_merge *merge) {
     int64_t now = (int64_t)time(NULL), begin = now - now % HISTORY_WINDOW_S;
-    bool is_open = coverage->query->history->refresh && coverage->until_unix_s > begin &&
+    begin = merge->first_unix_s > begin ? merge->first_unix_s : begin;
+    bool is_open = coverage->query->history->refresh && coverage->asked->until_unix_s > begin &&
                    merge->last_unix_s > begin && !sonde_event_is_state(coverage->asked->event);
     return is_open ? (uint32_t)(merge->last_unix_s - begin) : 0;
 }

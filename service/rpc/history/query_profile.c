@@ -54,7 +54,8 @@ static sonde_err add_start(struct history_query *query, const struct rpc_renderi
     start.media_type = (char *)rendering->info->media_type;
     start.samples = merge->samples;
     start.dropped = merge->dropped;
-    start.duration_ms = to_ms(merge->wall_ns);
+    if (!sonde_event_is_state(part->selection.query.event))
+        start.duration_ms = to_ms(merge->wall_ns);
     start.frequency_hz = merge->period_ns ? 1e9 / (double)merge->period_ns : 0;
     start.completeness = &part->completeness;
     start.base_completeness = base ? &base->completeness : NULL;
@@ -159,14 +160,15 @@ static bool has_two_selectors(const Sonde__V1__QueryDiffRequest *request) {
 /* What the base would be if it covered as much time as the selection; if different processes are
  * compared, as much time of processes. States are not scaled. */
 static sonde_err scale_base(struct store_profile *base, const struct store_profile *now,
-                            const char *event, bool by_process) {
+                            const char *event, bool by_process, double *scale) {
     struct sonde_profile *scaled;
+    *scale = 1;
     int64_t before_ns = by_process ? base->merge.covered_ns : base->merge.wall_ns;
     int64_t now_ns = by_process ? now->merge.covered_ns : now->merge.wall_ns;
     if (sonde_event_is_state(event) || before_ns <= 0 || now_ns <= 0 || before_ns == now_ns)
         return SONDE_OK;
-    sonde_err err =
-        sonde_profile_scaled(base->profile, (double)now_ns / (double)before_ns, &scaled);
+    *scale = (double)now_ns / (double)before_ns;
+    sonde_err err = sonde_profile_scaled(base->profile, *scale, &scaled);
     if (err)
         return err;
     sonde_profile_destroy(base->profile);
@@ -192,7 +194,8 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
                            struct sonde_diag *diag) {
     const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
     const char *event = request->selection ? request->selection->event : "";
-    sonde_err err = scale_base(base, now, event, has_two_selectors(request));
+    double scale;
+    sonde_err err = scale_base(base, now, event, has_two_selectors(request), &scale);
     if (!err)
         err = store_stop_check(&query->stop, diag);
     if (err)
@@ -202,7 +205,8 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
                                          .now = now->profile,
                                          .base_name = name_of(query, request->base_selection),
                                          .now_name = name_of(query, request->selection),
-                                         .growth_only = request->growth_only};
+                                         .growth_only = request->growth_only,
+                                         .base_scale = scale};
     return sonde_draw_difference(&diff, rendering->format, &rendering->options,
                                  &query->document.bytes, diag);
 }

@@ -86,6 +86,7 @@ static bool is_cpu_format(enum sonde_format format) {
     case SONDE_FORMAT_LEGACY_HEAP:
     case SONDE_FORMAT_HEAPSNAPSHOT:
     case SONDE_FORMAT_HEAPPROFILE:
+    case SONDE_FORMAT_CHANGES:
         return false;
     default:
         return true;
@@ -108,6 +109,7 @@ sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rend
     rendering->options.title = *message->title ? message->title : NULL;
     rendering->options.split_threads = message->split_threads;
     rendering->options.gzip_level = message->raw ? -1 : 0;
+    rendering->options.max_rows = message->max_rows;
     return check_length("rendering.title", message->title, MAX_TITLE, diag);
 }
 

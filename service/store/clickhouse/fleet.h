@@ -38,7 +38,8 @@ struct fleet {
     size_t server_count;
     struct fleet_shard shards[HTTP_MAX_SERVERS];
     _Atomic uint32_t shard_count;
-    uint32_t version; /* of the first server: 18016 = 18.16 */
+    uint32_t version;       /* of the first server: 18016 = 18.16 */
+    int64_t expired_unix_s; /* maintain: when it last looked for windows by limits.keeps */
     struct text_cache *cache;
     struct lock put_lock; /* one put at a time: it asks what exists, then inserts */
     struct lock lock;     /* the rest */
@@ -145,6 +146,12 @@ sonde_err fleet_info(struct store *store, const struct store_stop *stop, struct 
 /* Bytes of one replica of each shard. */
 SONDE_MUST_USE sonde_err fleet_size(struct fleet *fleet, const struct store_stop *stop,
                                     uint64_t *bytes, struct sonde_diag *diag);
+/* expire.c: for maintain. Windows that limits.keeps lets go are deleted by the server some time
+ * after fleet_expire, during which fleet_is_expiring. */
+SONDE_MUST_USE sonde_err fleet_expire(struct fleet *fleet, int64_t now_unix_s,
+                                      struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err fleet_is_expiring(struct fleet *fleet, uint32_t shard, bool *is_expiring,
+                                           struct sonde_diag *diag);
 /* maintain.c */
 sonde_err fleet_maintain(struct store *store, int64_t now_unix_s, struct sonde_diag *diag);
 

@@ -98,13 +98,14 @@ static sonde_err list_partitions(struct fleet *fleet, struct partitions *to,
     return !err && to->list.failed ? SONDE_OUT_OF_MEMORY : err;
 }
 
+/* Of one table, or (NULL) of all. */
 static sonde_err drop_days_before(struct fleet *fleet, const struct partitions *partitions,
-                                  int64_t day, struct sonde_diag *diag) {
+                                  const char *table, int64_t day, struct sonde_diag *diag) {
     size_t count;
     struct partition *list = all(partitions, &count);
     sonde_err err = SONDE_OK;
     for (size_t i = 0; i < count && !err; i++)
-        if (list[i].day < day && list[i].bytes) {
+        if (list[i].day < day && list[i].bytes && (!table || strcmp(list[i].table, table) == 0)) {
             err = drop(fleet, list[i].shard, list[i].table, list[i].id, diag);
             list[i].bytes = 0; /* dropped */
         }
@@ -129,7 +130,7 @@ static sonde_err drop_until_small(struct fleet *fleet, const struct partitions *
         uint64_t freed = 0;
         for (size_t i = 0; i < count; i++)
             freed += list[i].day == first ? list[i].bytes : 0;
-        err = drop_days_before(fleet, partitions, first + 1, diag);
+        err = drop_days_before(fleet, partitions, NULL, first + 1, diag);
         bytes = bytes > freed ? bytes - freed : 0;
     }
     return err;
@@ -271,11 +272,17 @@ static sonde_err drop_generations(struct fleet *fleet, uint32_t shard, struct so
     return err;
 }
 
+/* What the server deletes at the moment would be in the sums. */
 static sonde_err roll_shard(struct fleet *fleet, uint32_t shard, const struct partitions *old,
                             int64_t now_unix_s, struct sonde_diag *diag) {
     struct sonde_buf hours = {0};
     int64_t until = (now_unix_s - GRACE_S) / HOUR_S * HOUR_S;
-    sonde_err err = until > 0 ? read_hours(fleet, shard, until, &hours, diag) : SONDE_OK;
+    bool is_expiring = false;
+    sonde_err err =
+        fleet->limits.keep_count ? fleet_is_expiring(fleet, shard, &is_expiring, diag) : SONDE_OK;
+    if (err || is_expiring)
+        return err;
+    err = until > 0 ? read_hours(fleet, shard, until, &hours, diag) : SONDE_OK;
     size_t count = hours.len / sizeof(struct hour);
     for (size_t i = 0, done = 0; i < count && done < HOURS_PER_CALL && !err; i++) {
         struct hour *hour = (struct hour *)(void *)hours.data + i;
@@ -293,10 +300,15 @@ static sonde_err roll_shard(struct fleet *fleet, uint32_t shard, const struct pa
 sonde_err fleet_maintain(struct store *store, int64_t now_unix_s, struct sonde_diag *diag) {
     struct fleet *fleet = (struct fleet *)store;
     struct partitions partitions = {0};
+    int64_t longest_s = store_longest_keep_s(&fleet->limits);
     sonde_err err = list_partitions(fleet, &partitions, diag);
     if (!err && fleet->limits.keep_s)
-        err =
-            drop_days_before(fleet, &partitions, (now_unix_s - fleet->limits.keep_s) / DAY_S, diag);
+        err = drop_days_before(fleet, &partitions, "host_totals",
+                               (now_unix_s - fleet->limits.keep_s) / DAY_S, diag);
+    if (!err && longest_s)
+        err = drop_days_before(fleet, &partitions, NULL, (now_unix_s - longest_s) / DAY_S, diag);
+    if (!err)
+        err = fleet_expire(fleet, now_unix_s, diag);
     if (!err && fleet->limits.max_bytes)
         err = drop_until_small(fleet, &partitions, diag);
     for (uint32_t shard = 0; shard < fleet->shard_count && !err; shard++)

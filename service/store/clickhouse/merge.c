@@ -18,20 +18,39 @@ static bool is_state(const struct store_query *query) {
     return query->event && sonde_event_is_state(query->event);
 }
 
-/* The last window of each process, with the names that a selector may use. The order is that of
- * begin, then seq. */
+/* By step: since when a process counts as alive. */
+static void put_alive(struct sonde_buf *sql, const struct store_query *query, const char *step) {
+    sonde_buf_printf(
+        sql,
+        "SELECT step, toInt64(max(last)) - 2 * greatest(toInt64(%d), toInt64(max(pause))) "
+        "AS since FROM (SELECT step, max(toUInt32(ts)) AS last, intDiv(max(toUInt32(ts)) - "
+        "min(toUInt32(ts)), greatest(count() - 1, 1)) AS pause FROM "
+        "(SELECT ts, event, service, host, instance, pid, start, %s AS step FROM samples",
+        STORE_STATE_S, step);
+    sql_where(sql, query);
+    sonde_buf_puts(sql, ") GROUP BY step, event, service, host, instance, pid, start) "
+                        "GROUP BY step");
+}
+
+/* The last window of each process that lives, with the names that a selector may use. The order is
+ * that of begin, then seq. */
 static void put_last_windows(struct sonde_buf *sql, const struct store_query *query,
                              const char *step) {
     sonde_buf_printf(
         sql,
-        " (SELECT step, event, service, host, instance, pid, start, "
+        " (SELECT step, event, service, host, instance, pid, start, k, v, names, a, b, c FROM "
+        "(SELECT step, event, service, host, instance, pid, start, "
         "argMax(label_names, o) AS k, argMax(label_values, o) AS v, "
         "argMax(threads, o) AS names, argMax(s.stack, o) AS a, "
-        "argMax(s.thread, o) AS b, argMax(s.value, o) AS c FROM (SELECT *, %s AS step, "
+        "argMax(s.thread, o) AS b, argMax(s.value, o) AS c, toInt64(max(toUInt32(ts))) AS last "
+        "FROM (SELECT *, %s AS step, "
         "toUInt64(ts) * 4294967296 + seq %% 4294967296 AS o FROM samples",
         step);
     sql_where(sql, query);
-    sonde_buf_puts(sql, ") GROUP BY step, event, service, host, instance, pid, start)");
+    sonde_buf_puts(sql, ") GROUP BY step, event, service, host, instance, pid, start) "
+                        "ANY INNER JOIN (");
+    put_alive(sql, query, step);
+    sonde_buf_puts(sql, ") USING step WHERE last >= since)");
 }
 
 void rows_put_source(struct sonde_buf *sql, const struct store_query *query,

@@ -24,7 +24,10 @@ struct engine {
     struct numbers numbers;
     int64_t cleaned_unix_s; /* when unused stacks were deleted */
     bool has_deleted;       /* hours, since then */
-    struct lock read_lock;  /* the rest */
+    /* engine_expire has looked at hours up to this one, and when it last looked at all of them. */
+    uint32_t expired_stream;
+    int64_t expired_hour, expired_unix_s;
+    struct lock read_lock; /* the rest */
     pthread_cond_t reader_is_free;
     struct db readers[ENGINE_READERS];
     bool is_open[ENGINE_READERS], is_used[ENGINE_READERS];
@@ -78,6 +81,10 @@ uint32_t engine_put_task(struct put *put, uint32_t service, const struct store_t
 /* Deletes what no chunk uses any more: stacks, frames, texts, label sets, services. Within a
  * transaction of the writer; numbers_clear must follow. */
 void engine_clean(struct db *db);
+
+/* Deletes windows by limits.keeps, from some hours of streams; returns whether there are more.
+ * Within a transaction of the writer; finished hours only. */
+bool engine_expire(struct engine *engine, int64_t now_unix_s);
 
 /* The operations; see struct store_ops. */
 sonde_err engine_put(struct store *, const struct store_batch *, struct store_put_result *,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finishes hours, and deletes whole hours that are too old or too much. Each step is a transaction
- * of its own, so that puts wait for a short time only. */
+ * Finishes hours, and deletes whole hours that are too old or too much, and windows by their
+ * labels. Each step is a transaction of its own, so that puts wait for a short time only. */
 #include "service/store/sqlite/db/keys.h"
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/finish.h"
@@ -81,6 +81,17 @@ static bool delete_some(struct engine *engine, int64_t hour_limit) {
     return true;
 }
 
+/* Whole hours are kept, so one look an hour is enough. */
+static sonde_err expire(struct engine *engine, int64_t now_unix_s, struct sonde_diag *diag) {
+    if (engine->expired_unix_s / HOUR_S == now_unix_s / HOUR_S)
+        return SONDE_OK;
+    engine->expired_stream = 0;
+    sonde_err err = repeat(engine, engine_expire, now_unix_s, diag);
+    if (!err)
+        engine->expired_unix_s = now_unix_s;
+    return err;
+}
+
 static int64_t used_bytes(struct db *db) {
     return (db_number(db, 0, PAGE_COUNT, "") - db_number(db, 0, PAGE_FREE, "")) * DB_PAGE;
 }
@@ -131,13 +142,16 @@ sonde_err engine_maintain(struct store *store, int64_t now_unix_s, struct sonde_
     struct engine *engine = (struct engine *)store;
     struct sonde_diag failure = {0};
     int64_t current = (now_unix_s - LATE_S) / HOUR_S, oldest = 0;
+    uint32_t longest_s = store_longest_keep_s(&engine->limits);
     sonde_err err = repeat(engine, split_some, split_limit(engine, now_unix_s), &failure);
     if (!err)
         err = repeat(engine, finish_one, current, &failure);
-    if (engine->limits.keep_s)
-        oldest = (now_unix_s - (int64_t)engine->limits.keep_s) / HOUR_S;
+    if (longest_s)
+        oldest = (now_unix_s - (int64_t)longest_s) / HOUR_S;
     if (!err && oldest > 0)
         err = repeat(engine, delete_some, oldest, &failure);
+    if (!err && engine->limits.keep_count)
+        err = expire(engine, now_unix_s, &failure);
     if (!err && engine->limits.max_bytes)
         err = repeat(engine, shrink_once, current, &failure);
     if (!err && oldest > 0)

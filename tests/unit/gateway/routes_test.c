@@ -41,7 +41,7 @@ static size_t count_in_block(const char *begin, const char *end, const char *wor
 }
 
 static void check_parameters(const struct route *route, const char *begin, const char *end) {
-    char words[128], reference[128];
+    char words[256], reference[128];
     size_t wanted = route->flags & ROUTE_NO_TARGET ? 0 : 2;
     snprintf(words, sizeof words, "%s%s", route->parameters, wanted ? " target pid" : "");
     for (char *rest = words, *word; (word = strsep(&rest, " "));) {
@@ -181,6 +181,7 @@ TEST(an_extension_is_split_from_a_path_that_sends_profiles) {
 
 TEST(openapi_lists_the_outputs_of_each_kind_of_path) {
     CHECK(has_outputs("    output:", FORMATS_CPU));
+    CHECK(has_outputs("    difference_output:", FORMATS_DIFFERENCE));
     CHECK(has_outputs("    heap_output:", FORMATS_HEAP));
     CHECK(has_outputs("    render_output:", FORMATS_DRAWN));
 }

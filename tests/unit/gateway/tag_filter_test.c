@@ -35,11 +35,15 @@ TEST(texts_are_not_changed) {
     check_filter("`chost", "`chost");
 }
 
+#define HINT                                                                                 \
+    ", such as app_instance, process_id, host, pod or `k8s.label.app`; /v1/history/profile " \
+    "selects by any label"
+
 TEST(unknown_names_are_refused_with_their_place) {
-    check_filter("pod=1 AND thread=2", "tag_filter: byte 10: \"thread\" is not a tag");
-    check_filter("`x y`=1", "tag_filter: byte 1: \"x y\" is not a tag");
-    check_filter("k8s.labels=1", "tag_filter: byte 0: \"k8s.labels\" is not a tag");
-    check_filter("POD=1", "tag_filter: byte 0: \"POD\" is not a tag");
-    check_filter("``=1", "tag_filter: byte 1: \"\" is not a tag");
+    check_filter("pod=1 AND thread=2", "tag_filter: byte 10: \"thread\" is not a tag" HINT);
+    check_filter("`x y`=1", "tag_filter: byte 1: \"x y\" is not a tag" HINT);
+    check_filter("k8s.labels=1", "tag_filter: byte 0: \"k8s.labels\" is not a tag" HINT);
+    check_filter("POD=1", "tag_filter: byte 0: \"POD\" is not a tag" HINT);
+    check_filter("``=1", "tag_filter: byte 1: \"\" is not a tag" HINT);
     check_filter(" {pod=\"a\"}", "tag_filter: byte 1: expected the name of a tag");
 }

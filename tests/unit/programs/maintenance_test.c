@@ -3,6 +3,7 @@
  * The thread that maintains a store, and the option that says how long history is kept. */
 #include "service/programs/keep_text.h"
 #include "service/programs/maintenance.h"
+#include "service/store/selector/selector.h"
 #include "tests/unit/check.h"
 
 #include <stdatomic.h>
@@ -98,4 +99,68 @@ TEST(what_is_no_time_to_keep_history_is_refused) {
         CHECK_INT(keep(bad[i]), ==, -1);
     CHECK_INT(keep_text_read("history-keep", "7x", &seconds, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK(strstr(diag.text, "history-keep: \"7x\"") != NULL);
+}
+
+static struct keep_rules rules;
+
+/* Up to three values. */
+static sonde_err read_rules(const char *first, const char *second, const char *third,
+                            struct sonde_diag *diag) {
+    struct sonde_option_list values = {.items = {first, second, third},
+                                       .count = third    ? 3
+                                                : second ? 2
+                                                : first  ? 1
+                                                         : 0};
+    keep_rules_finish(&rules);
+    return keep_rules_read("history-keep", &values, 7 * 86400, &rules, diag);
+}
+
+static const char *service_of(void *context, const char *name) {
+    return strcmp(name, "service") == 0 ? context : "";
+}
+
+TEST(history_is_kept_by_rules_in_three_grammars) {
+    struct sonde_diag diag = {0};
+    struct store_limits limits = {0};
+    CHECK_INT(read_rules("service=~\"batch.*\"=2d", "service = 'db' AND env = ''=0", "30d", &diag),
+              ==, SONDE_OK);
+    keep_rules_limit(&rules, &limits);
+    CHECK_INT(limits.keep_s, ==, 30 * 86400);
+    CHECK_INT(limits.keep_count, ==, 2);
+    CHECK_INT(limits.keeps[0].keep_s, ==, 2 * 86400);
+    CHECK_INT(limits.keeps[1].keep_s, ==, 0);
+    CHECK(selector_matches(limits.keeps[0].selector, service_of, "batch-7"));
+    CHECK(!selector_matches(limits.keeps[0].selector, service_of, "db"));
+    CHECK(selector_matches(limits.keeps[1].selector, service_of, "db"));
+    CHECK_INT(store_longest_keep_s(&limits), ==, 0);
+    CHECK_INT(read_rules("{service=\"a\"}=12h", NULL, NULL, &diag), ==, SONDE_OK);
+    keep_rules_limit(&rules, &limits);
+    CHECK_INT(limits.keep_s, ==, 7 * 86400);
+    CHECK_INT(store_longest_keep_s(&limits), ==, 7 * 86400);
+    CHECK_INT(read_rules(NULL, NULL, NULL, &diag), ==, SONDE_OK);
+    CHECK_INT(rules.count, ==, 0);
+    CHECK_INT(rules.keep_s, ==, 7 * 86400);
+}
+
+TEST(rules_that_make_no_sense_are_refused_with_a_sentence) {
+    static const struct {
+        const char *value, *text;
+    } bad[] = {
+        {"=2d", "history-keep: \"=2d\" has no selector"},
+        {"service='a'=", "history-keep: \"\" is not a time"},
+        {"service='a'=2y", "history-keep: \"2y\" is not a time"},
+        {"service~'a'=2d", "history-keep: the selector service~'a': "},
+        {"thread='io'=2d", "names thread"},
+        {"service=~\"(\"=2d", "history-keep: the selector service=~\"(\": "},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct sonde_diag diag = {0};
+        CHECK_INT(read_rules(bad[i].value, NULL, NULL, &diag), ==, SONDE_INVALID_ARGUMENT);
+        if (!strstr(diag.text, bad[i].text))
+            check_fail(__FILE__, __LINE__, "%s: %s", bad[i].value, diag.text);
+    }
+    struct sonde_diag diag = {0};
+    CHECK_INT(read_rules("7d", "2d", NULL, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "history-keep: \"2d\" is a second time without a selector");
+    keep_rules_finish(&rules);
 }

@@ -65,7 +65,7 @@ static const struct {
     {"history", SONDE_OF_CPU | SONDE_OF_HEAP | SONDE_OF_ALLOCATIONS},
     {"heap", SONDE_OF_HEAP | SONDE_OF_ALLOCATIONS},
     {"draw", SONDE_OF_CPU | SONDE_OF_HEAP | SONDE_OF_ALLOCATIONS},
-    {"diff", SONDE_OF_CPU | SONDE_OF_HEAP | SONDE_OF_ALLOCATIONS},
+    {"diff", SONDE_OF_CPU | SONDE_OF_HEAP | SONDE_OF_ALLOCATIONS | SONDE_OF_DIFFERENCE},
 };
 
 static void print_formats(const char *verb) {

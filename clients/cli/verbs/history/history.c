@@ -134,7 +134,7 @@ static int on_history(int argc, char **argv) {
         return cli_usage(&verb_history, "%s", diag.text);
     const char *path = settings.output ? settings.output : "-";
     const struct sonde_format_info *format =
-        history_choose_format(settings.format, settings.output);
+        history_choose_format(settings.format, settings.output, FORMATS_ANY);
     if (!format)
         return format_refuse(&verb_history, settings.format, path, FORMATS_ANY);
     sonde_err err = answer(&settings, argc > 1 ? argv[1] : "", &range, format, path, &diag);

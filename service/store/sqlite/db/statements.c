@@ -79,6 +79,11 @@ static const char *const sql[STATEMENT_COUNT] = {
     [HOUR_DIRTY] = "SELECT stream, hour FROM hour WHERE dirty AND hour < ?1 AND stream > 0 LIMIT 1",
     [HOUR_CLEAN] = "UPDATE hour SET dirty = 0 WHERE stream = ?1 AND hour = ?2",
     [HOUR_OLDER] = "SELECT stream, hour FROM hour WHERE hour < ?1 LIMIT 1",
+    /* ?1 an hour, ?2 and ?3 the stream and hour to go on after */
+    [HOUR_AFTER] = "SELECT h.stream, h.hour, s.kind, s.name, t.event FROM hour h "
+                   "JOIN stream t ON t.number = h.stream JOIN service s ON s.number = t.service "
+                   "WHERE h.hour < ?1 AND (h.stream, h.hour) > (?2, ?3) "
+                   "ORDER BY h.stream, h.hour LIMIT 1",
     [HOUR_OLDEST] = "SELECT min(hour) FROM hour",
     [HOUR_DELETE] = "DELETE FROM hour WHERE stream = ?1 AND hour = ?2",
     [HOUR_TOTALS] =

@@ -50,6 +50,7 @@ enum statement {
     HOUR_DIRTY,
     HOUR_CLEAN,
     HOUR_OLDER,
+    HOUR_AFTER,
     HOUR_OLDEST,
     HOUR_DELETE,
     HOUR_TOTALS,

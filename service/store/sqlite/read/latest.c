@@ -39,18 +39,66 @@ static void on_window(void *context, struct scan *scan, const struct chunk_windo
             return;
         }
         item = &latest->items[latest->count++];
-        *item = (struct latest_item){
-            .stream = scan->stream, .process = set->process, .step = step, .begin = INT64_MIN};
+        *item = (struct latest_item){.stream = scan->stream,
+                                     .process = set->process,
+                                     .step = step,
+                                     .first = INT64_MAX,
+                                     .begin = INT64_MIN};
     }
+    item->windows++;
+    if (window->begin_unix_s < item->first)
+        item->first = window->begin_unix_s;
     if (window->begin_unix_s >= item->begin) {
         item->begin = window->begin_unix_s;
         item->ordinal = scan->ordinal;
     }
 }
 
+static int by_step(const void *left, const void *right) {
+    const struct latest_item *a = *(struct latest_item *const *)left;
+    const struct latest_item *b = *(struct latest_item *const *)right;
+    return (a->step > b->step) - (a->step < b->step);
+}
+
+/* Begins of windows of one step, from which on a process counts as alive. */
+static int64_t alive_since(struct latest_item *const *items, size_t count) {
+    int64_t newest = INT64_MIN, pause_s = STORE_STATE_S;
+    for (size_t i = 0; i < count; i++) {
+        const struct latest_item *item = items[i];
+        int64_t mean_s =
+            item->windows > 1 ? (item->begin - item->first) / (int64_t)(item->windows - 1) : 0;
+        newest = item->begin > newest ? item->begin : newest;
+        pause_s = mean_s > pause_s ? mean_s : pause_s;
+    }
+    return newest - 2 * pause_s;
+}
+
+/* No window of such a process is its last one. */
+static void drop_ended(struct latest *latest, struct db *db) {
+    struct latest_item **items = malloc((latest->count + 1) * sizeof *items);
+    if (!items) {
+        db_out_of_memory(db);
+        return;
+    }
+    for (size_t i = 0; i < latest->count; i++)
+        items[i] = &latest->items[i];
+    if (latest->count > 1)
+        qsort(items, latest->count, sizeof *items, by_step);
+    for (size_t first = 0, end; first < latest->count; first = end) {
+        for (end = first + 1; end < latest->count && items[end]->step == items[first]->step; end++)
+            continue;
+        int64_t since = alive_since(&items[first], end - first);
+        for (size_t i = first; i < end; i++)
+            if (items[i]->begin < since)
+                items[i]->ordinal = UINT64_MAX;
+    }
+    free(items);
+}
+
 void latest_find(struct latest *latest, struct scan *scan) {
     hash_index_init(&latest->index);
     scan_run(scan, &(struct scan_visitor){.context = latest, .on_window = on_window});
+    drop_ended(latest, scan->db);
 }
 
 bool latest_has(const struct latest *latest, const struct scan *scan,

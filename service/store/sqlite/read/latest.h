@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * For events that are states: which window is the last one of a process (in each step). A first
- * scan without rows notes them, a second one takes only those. One thread at a time. */
+ * For events that are states: which window is the last one of a process that lives at the end of
+ * the range, or of each step (STORE_STATE_S). A first scan without rows notes them, a second one
+ * takes only those. One thread at a time. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_READ_LATEST_H
 #define SONDE_SERVICE_STORE_SQLITE_READ_LATEST_H
 
@@ -9,8 +10,8 @@
 
 struct latest_item {
     uint32_t stream, process;
-    int64_t step, begin;
-    uint64_t ordinal;
+    int64_t step, first, begin; /* begins of the first and of the last window */
+    uint64_t windows, ordinal;
 };
 
 struct latest {

@@ -71,6 +71,8 @@ static void on_window(void *context, struct scan *scan, const struct chunk_windo
         return;
     tally_add(&series->tally, scan->stream, window);
     series->result->completeness.rows_read += window->row_count;
+    if (series->is_state && window->row_count == 0)
+        return; /* the end of a process is not a point: the next one has no snapshot yet */
     if (series->names_thread || scan->sets.names_thread || series->chosen.ids)
         add_rows(series, scan, window, set);
     else

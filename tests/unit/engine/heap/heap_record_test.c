@@ -5,6 +5,7 @@
 #include "tests/unit/engine/heap/stage.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -85,6 +86,12 @@ TEST(a_snapshot_is_a_state_and_the_next_one_also_has_what_was_allocated_in_betwe
     /* The same set was allocated again: estimates of 64 MB, by samples 64 KiB apart. */
     int64_t allocated = profile_sum(kept.heaps[2].profile, "alloc_space", "hold_small");
     CHECK_NEAR((double)allocated, (double)small, 0.3 * (double)small);
+    /* Whoever has ended has nothing in use. */
+    kill(stage.pid, SIGKILL);
+    wait_for(4);
+    CHECK_INT(kept.heaps[3].event, ==, SONDE_MEM_INUSE);
+    CHECK_INT(kept.heaps[3].begin_unix_ns, >, kept.heaps[1].begin_unix_ns);
+    CHECK_INT(sonde_profile_sample_count(kept.heaps[3].profile), ==, 0);
     record_finish(recorder);
     for (uint32_t i = 0; i < kept.count; i++)
         sonde_profile_destroy(kept.heaps[i].profile);

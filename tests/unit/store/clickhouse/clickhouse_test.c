@@ -329,6 +329,37 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
     store_close(store);
 }
 
+TEST(of_a_state_processes_that_have_ended_do_not_count) {
+    struct store *store = scene_open("ended_states", NULL);
+    struct store_window windows[13];
+    struct store_query query = scene_query();
+    for (uint32_t i = 0; i < 13; i++) {
+        windows[i] = scene_window(i);
+        windows[i].event = "mem-inuse";
+        windows[i].begin_unix_s = SCENE_TIME + 60 * i + 180 * (i / 3);
+        windows[i].pid = 100 + i / 3;
+    }
+    windows[12].begin_unix_s = SCENE_TIME + 1210;
+    windows[12].pid = 103; /* nothing is in use */
+    windows[12].row_count = 0;
+    scene_put(store, windows, 12);
+    query.event = "mem-inuse";
+    CHECK_INT(scene_sum(store, &query), ==, 42);
+    for (uint32_t step_s = 300; step_s <= 3600; step_s += 300) {
+        struct store_series_query ask = {.query = query, .step_s = step_s, .limit = 4};
+        struct store_series_result result;
+        struct sonde_arena arena = {0};
+        CHECK_INT(store->ops->series(store, &ask, &arena, &result, NULL), ==, SONDE_OK);
+        CHECK_INT(result.series_count, ==, 1);
+        for (size_t i = 0; i < result.series[0].point_count; i++)
+            CHECK_INT(result.series[0].points[i].value, ==, 42);
+        sonde_arena_finish(&arena);
+    }
+    scene_put(store, &windows[12], 1);
+    CHECK_INT(scene_sum(store, &query), ==, 0);
+    store_close(store);
+}
+
 static sonde_err open_with(const char *user, const char *settings, struct store **store,
                            struct sonde_diag *diag) {
     char url[300];

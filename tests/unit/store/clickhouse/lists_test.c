@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static struct selector *parse(const char *text) {
     struct selector *selector = NULL;
@@ -320,6 +321,70 @@ static struct seen look(struct store *store, const char *service) {
     CHECK_STR(merge.threads[merge.rows[0].thread], merge.rows[0].stack == 1 ? "main" : "io");
     sonde_arena_finish(&arena);
     return seen;
+}
+
+/* Until the server has deleted: it does so in the background. */
+static void await_sum(struct store *store, const struct store_query *query, int64_t now,
+                      int64_t sum) {
+    for (int i = 0; i < 600 && scene_sum(store, query) != sum; i++) {
+        CHECK_INT(store->ops->maintain(store, now, NULL), ==, SONDE_OK);
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    CHECK_INT(scene_sum(store, query), ==, sum);
+}
+
+/* Four days of windows of shop in version 1 and 2, and of db. */
+static void put_versions(struct store *store) {
+    static const struct store_label labels[][1] = {{{"version", "1"}}, {{"version", "2"}}};
+    struct store_window windows[12];
+    for (int i = 0; i < 12; i++) {
+        windows[i] = scene_window((uint64_t)i);
+        windows[i].begin_unix_s = SCENE_TIME + i / 3 * 86400;
+        windows[i].service = i % 3 == 2 ? "db" : "shop";
+        windows[i].labels = labels[i % 3 == 1];
+        windows[i].label_count = 1;
+    }
+    scene_put(store, windows, 12);
+}
+
+TEST(windows_are_kept_by_the_first_rule_that_matches_their_labels) {
+    struct selector *old, *db;
+    CHECK_INT(selector_parse("version = '2'", NULL, NULL, &old, NULL), ==, SONDE_OK);
+    CHECK_INT(selector_parse("{service=~\"d.\"}", NULL, NULL, &db, NULL), ==, SONDE_OK);
+    const struct store_keep keeps[] = {{old, 86400}, {db, 0}};
+    struct store_limits limits = {.keep_s = 3 * 86400, .keeps = keeps, .keep_count = 2};
+    struct store *store = scene_open("rules", &limits);
+    struct store_query query = {
+        .service = "shop", .event = "on-cpu", .until_unix_s = SCENE_TIME + 10 * 86400};
+    struct store_query of_db = query;
+    of_db.service = "db";
+    of_db.from_unix_s = SCENE_TIME / 3600 * 3600;
+    put_versions(store);
+    int64_t now = SCENE_TIME + 3 * 86400;
+    await_sum(store, &query, now, 6 * 42); /* version 2 of the first two days is gone */
+    query.selector = old;
+    CHECK_INT(scene_sum(store, &query), ==, 2 * 42);
+    query.selector = NULL;
+    await_sum(store, &query, now + 86400, 4 * 42); /* and the third, and version 1 of the first */
+    await_sum(store, &query, now + 20 * 86400, 0);
+    CHECK_INT(scene_sum(store, &of_db), ==, 4 * 42);
+    /* The hours are summed again without what is gone. */
+    struct store_merge merge;
+    struct sonde_arena arena = {0};
+    bool is_rolled = false;
+    for (int i = 0; i < 600 && !is_rolled; i++) {
+        CHECK_INT(store->ops->maintain(store, now + 20 * 86400, NULL), ==, SONDE_OK);
+        CHECK_INT(store->ops->merge(store, &of_db, &arena, &merge, NULL), ==, SONDE_OK);
+        is_rolled = strstr(merge.statement, "rollup_h") != NULL;
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    }
+    CHECK(is_rolled);
+    CHECK_INT(merge.windows, ==, 4);
+    CHECK_INT(scene_sum(store, &of_db), ==, 4 * 42);
+    sonde_arena_finish(&arena);
+    selector_destroy(old);
+    selector_destroy(db);
+    store_close(store);
 }
 
 static void check_same(struct seen a, struct seen b) {

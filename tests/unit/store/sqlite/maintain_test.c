@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Retention by age and by size, and what goes with the hours that are deleted. */
+#include "service/store/selector/selector.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store/sqlite/scene.h"
 
@@ -92,6 +93,105 @@ TEST(hours_that_are_too_old_are_deleted_with_all_that_only_they_used) {
     CHECK_INT(after.first_unix_s, ==, 0);
     CHECK_INT(scene_merge(&scene, &query).row_count, ==, 0);
     scene_close(&scene);
+}
+
+/* ---- By labels ---- */
+
+static struct selector *select_by(const char *text) {
+    struct selector *selector;
+    CHECK_INT(selector_parse(text, NULL, NULL, &selector, NULL), ==, SONDE_OK);
+    return selector;
+}
+
+static int64_t sum_of(const char *selector) {
+    struct store_merge merge = scene_select(&scene, HOUR - 86400, HOUR + 86400 * 30, selector);
+    return scene_total(&merge);
+}
+
+static void put_version(const char *service, const char *version, uint64_t seq, int64_t begin) {
+    struct row rows[] = {{1, "main", 1000000}, {2, "io", 2000000}};
+    scene_put(&scene, &(struct spec){.service = service,
+                                     .version = version,
+                                     .seq = seq,
+                                     .begin = begin,
+                                     .rows = rows,
+                                     .row_count = 2});
+}
+
+/* Windows of web in two versions in each of two hours, and of two other services. */
+static void put_versions(void) {
+    for (uint64_t i = 0; i < 2; i++) {
+        int64_t begin = HOUR + 3600 * (int64_t)i;
+        put_version("web", "1", 10 * i + 1, begin);
+        put_version("web", "2", 10 * i + 2, begin + 10);
+        put_version("batch-1", "1", 10 * i + 3, begin);
+        put_version("db", "1", 10 * i + 4, begin);
+    }
+}
+
+TEST(windows_are_kept_by_the_first_rule_that_matches_their_labels) {
+    struct selector *old = select_by("version = '2'"), *batch = select_by("{service=~\"batch.*\"}"),
+                    *db = select_by("service = 'db'");
+    const struct store_keep keeps[] = {{old, 7200}, {batch, 3600}, {db, 0}};
+    scene_open(&scene);
+    scene_reopen(&scene,
+                 &(struct store_limits){.keep_s = 5 * 3600, .keeps = keeps, .keep_count = 3});
+    put_versions();
+    const struct store_total total = {.source = 9,
+                                      .seq = 1,
+                                      .host = "a",
+                                      .begin_unix_s = HOUR,
+                                      .length_s = 10,
+                                      .process = "x",
+                                      .thread = "",
+                                      .cpu_ns = 5};
+    struct store_put_result result;
+    CHECK_INT(store_put(scene.store, &(struct store_batch){.totals = &total, .total_count = 1},
+                        &result, NULL),
+              ==, SONDE_OK);
+    scene_maintain(&scene, HOUR + 3600 * 2); /* the first hour of batch is over */
+    CHECK_INT(sum_of("service = 'batch-1'"), ==, 3000000);
+    CHECK_INT(sum_of("service = 'web'"), ==, 12000000);
+    scene_maintain(&scene, HOUR + 3600 * 3); /* and of version 2, and the second one of batch */
+    CHECK_INT(sum_of("service = 'batch-1'"), ==, 0);
+    CHECK_INT(sum_of("service = 'web'"), ==, 9000000);
+    CHECK_INT(sum_of("service = 'web' AND version = '1'"), ==, 6000000);
+    CHECK_INT(sum_of("service = 'web' AND version = '2' AND thread = 'io'"), ==, 2000000);
+    struct store_query query = scene_query(HOUR, HOUR + 7200);
+    query.service = "web"; /* the hours' sums are right, too */
+    struct store_merge merge = scene_merge(&scene, &query);
+    CHECK_INT(merge.windows, ==, 3);
+    CHECK_INT(scene_value(&merge, 2, "io"), ==, 6000000);
+    CHECK_INT(info().windows, ==, 5);
+    scene_maintain(&scene, HOUR + 3600 * 24);
+    CHECK_INT(sum_of("service = 'web'"), ==, 0);
+    CHECK_INT(sum_of("service = 'db'"), ==, 6000000);
+    CHECK_INT(info().windows, ==, 2);
+    struct store_host *hosts;
+    size_t host_count;
+    query = scene_query(HOUR, HOUR + 7200);
+    CHECK_INT(scene.store->ops->hosts(scene.store, &query, &scene.arena, &hosts, &host_count, NULL),
+              ==, SONDE_OK);
+    CHECK_INT(host_count, ==, 0); /* totals have the time without a selector */
+    scene_close(&scene);
+    selector_destroy(old);
+    selector_destroy(batch);
+    selector_destroy(db);
+}
+
+TEST(a_rule_that_is_new_deletes_what_was_recorded_before) {
+    struct selector *web = select_by("service = 'web'");
+    const struct store_keep keep = {web, 3600};
+    scene_open(&scene);
+    put_versions();
+    scene_maintain(&scene, HOUR + 3600 * 24);
+    CHECK_INT(sum_of("service = 'web'"), ==, 12000000);
+    scene_reopen(&scene, &(struct store_limits){.keeps = &keep, .keep_count = 1});
+    scene_maintain(&scene, HOUR + 3600 * 24);
+    CHECK_INT(sum_of("service = 'web'"), ==, 0);
+    CHECK_INT(sum_of(""), ==, 12000000);
+    scene_close(&scene);
+    selector_destroy(web);
 }
 
 TEST(old_deliveries_are_known_for_a_day_longer) {

@@ -196,6 +196,48 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
     scene_close(&scene);
 }
 
+/* Four processes one after the other, each with three snapshots of 500 a minute apart. The next one
+ * begins two minutes later. */
+static void put_restarts(int64_t begin) {
+    struct row row = {7, "", 500};
+    for (uint32_t i = 0; i < 12; i++)
+        scene_put(&scene, &(struct spec){.event = "mem-inuse",
+                                         .pid = 100 + i / 3,
+                                         .seq = i,
+                                         .begin = begin + 60 * i + 180 * (i / 3),
+                                         .rows = &row,
+                                         .row_count = 1});
+}
+
+TEST(of_a_state_processes_that_have_ended_do_not_count) {
+    scene_open(&scene);
+    put_restarts(HOUR);
+    struct store_query query = scene_query(HOUR, HOUR + 3600);
+    query.event = "mem-inuse";
+    struct store_merge merge = scene_merge(&scene, &query);
+    CHECK_INT(scene_total(&merge), ==, 500);
+    CHECK_INT(merge.windows, ==, 1);
+    for (uint32_t step_s = 300; step_s <= 3600; step_s += 300) {
+        struct store_series_query ask = {.query = query, .step_s = step_s, .limit = 4};
+        struct store_series_result result;
+        CHECK_INT(scene.store->ops->series(scene.store, &ask, &scene.arena, &result, NULL), ==, 0);
+        CHECK_INT(result.series_count, ==, 1);
+        for (size_t i = 0; i < result.series[0].point_count; i++)
+            CHECK_INT(result.series[0].points[i].value, ==, 500);
+    }
+    /* A window in which nothing is in use says so at once. */
+    const struct row nothing = {7, "", 0};
+    scene_put(&scene, &(struct spec){.event = "mem-inuse",
+                                     .pid = 103,
+                                     .seq = 99,
+                                     .begin = HOUR + 1210,
+                                     .rows = &nothing,
+                                     .row_count = 1});
+    merge = scene_merge(&scene, &query);
+    CHECK_INT(scene_total(&merge), ==, 0);
+    scene_close(&scene);
+}
+
 TEST(series_group_by_labels_and_threads) {
     scene_open(&scene);
     scene_fill(&scene, "redis", HOUR, 60);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/compare/changes.h"
+
+#include <math.h>
+
+static double half_width(const struct verdict_change *change) {
+    return (change->high - change->low) / 2;
+}
+
+void draw_put_percent_change(struct sonde_buf *out, const struct verdict_change *change,
+                             double whole) {
+    double percent = whole > 0 ? 100 * change->change / whole : 0;
+    double half = whole > 0 ? 100 * half_width(change) / whole : INFINITY;
+    int digits = half < 0.095 ? 2 : 1;
+    sonde_buf_printf(out, "%+.*f %%", digits, percent);
+    if (isfinite(half))
+        sonde_buf_printf(out, " ± %.*f", digits, half);
+}
+
+const char *draw_verdict_mark(const struct sonde_comparison *comparison,
+                              const struct verdict_change *change) {
+    if (!comparison->has_verdicts || sonde_is_certain(change))
+        return "";
+    return change->verdict == VERDICT_NOISE ? " ~" : " ?";
+}
+
+double draw_change_whole(const struct sonde_comparison *comparison) {
+    const struct verdict_change *whole = &comparison->whole;
+    if (comparison->measure == VERDICT_SHARE)
+        return 1;
+    return whole->before > 0 ? whole->before : whole->after;
+}
+
+#define FEW 0.05 /* share of the total: if larger changes can be overlooked, say so */
+
+void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts) {
+    double least = doubts->least_share_change;
+    if (!doubts->has_verdicts)
+        sonde_buf_puts(out,
+                       doubts->is_memory
+                           ? "which changes of memory are sampling errors is unknown, because "
+                             "heaps have samples in common"
+                           : "which changes are noise is unknown, because the profiles do not have "
+                             "numbers of samples");
+    else if (isfinite(least) && least >= FEW)
+        sonde_buf_printf(out,
+                         "%.0f and %.0f samples: in a large function, changes below %.0f %% of "
+                         "the total cannot be seen",
+                         doubts->samples[0], doubts->samples[1], 100 * least);
+}
