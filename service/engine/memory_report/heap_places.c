@@ -7,7 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define PAGE 4096ull
+#define PAGE       4096ull
+#define MOST_BYTES (1ull << 40) /* of a library */
 
 /* What replaces a frame whose library cannot be known. */
 static const char unloaded[] = "[unloaded library]";
@@ -42,7 +43,7 @@ static sonde_err add_notes(struct heap_places *places) {
     return err;
 }
 
-/* Each new one is above the last. */
+/* Each new one is above the last. SONDE_TOO_LARGE if there is no room for one. */
 static sonde_err stand_in_for(struct heap_places *places, struct mapping *origin,
                               struct mapping **stand_in) {
     struct generation *mapped = places->mapped;
@@ -54,6 +55,8 @@ static sonde_err stand_in_for(struct heap_places *places, struct mapping *origin
             return SONDE_OK;
     struct symbol_mapping from = mapping_as_symbol(origin);
     uint32_t count = mapped->count;
+    if (origin->end - origin->start > MOST_BYTES)
+        return SONDE_TOO_LARGE;
     uint64_t last = mapped->mappings[count - 1]->end;
     from.start = (last > PLACES_LIBRARIES ? last : PLACES_LIBRARIES) + PAGE;
     from.end = from.start + (origin->end - origin->start);
@@ -143,6 +146,8 @@ static sonde_err move_pc(struct heap_places *places, const struct alloc_place *p
         if (is_there(places, life->mapping))
             return SONDE_OK;
         err = stand_in_for(places, life->mapping, &stand_in);
+        if (err == SONDE_TOO_LARGE)
+            return note_at(places, NOTE_UNLOADED, pc);
         *pc = err ? *pc : *pc - life->mapping->start + stand_in->start;
         return err;
     case LIVES_NO_FILE:

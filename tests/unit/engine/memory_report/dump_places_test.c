@@ -68,6 +68,19 @@ TEST(h19_a_stack_without_a_time_is_not_given_to_one_of_two_libraries) {
     mapping_lives_release(lives);
 }
 
+TEST(a_library_of_an_impossible_size_gets_no_place) {
+    const struct mapping_lives *lives = NULL;
+    struct generation *generation = generation_create(1);
+    struct symbol_mapping huge = {
+        .start = 0x5000, .end = 0x7000000000000000, .inode = 7, .path = "/old"};
+    CHECK_INT(generation_add(generation, &huge), ==, SONDE_OK);
+    mapping_lives_update(&lives, generation, 2, true);
+    generation_destroy(generation);
+    check_stack("@ 0x5101 0x5201 0x53d1000000000001", lives, "@ 0x80000000f801 0x80000000f801",
+                " [unloaded library]\n");
+    mapping_lives_release(lives);
+}
+
 TEST(a_gap_and_an_early_end_become_notes) {
     check_stack("@ 0x1101 0x1201 0x53d1101000000001", NULL, "@ 0x1101 0x800000000800 0x1201",
                 " [truncated]\n");
