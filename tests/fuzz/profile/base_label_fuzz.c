@@ -45,6 +45,9 @@ static void check(const struct sonde_profile *profile) {
     draw(base, now, SONDE_FORMAT_SVG_FLAMEGRAPH);
     draw(base, now, SONDE_FORMAT_PPROF);
     draw(base, now, SONDE_FORMAT_GRAFANA);
+    draw(base, now, SONDE_FORMAT_TEXT_TOP);
+    draw(base, now, SONDE_FORMAT_MARKDOWN);
+    draw(base, now, SONDE_FORMAT_CHANGES);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);
 }
