@@ -84,7 +84,8 @@ static void check_selector(const void *message) {
 
 static void check_selection(const void *message) {
     const Sonde__V1__QueryProfileRequest *request = message;
-    struct history_query query = {.history = NULL};
+    static struct rpc_history history;
+    struct history_query query = {.history = &history};
     struct history_selection selection;
     struct sonde_diag diag = {0};
     sonde_err err =
