@@ -191,9 +191,9 @@ sonde_err history_completeness(struct history_query *query,
     completeness->shards_answered = merge->shards_answered;
     completeness->first_unix_ns = merge->first_unix_s * SECOND;
     completeness->last_unix_ns = merge->last_unix_s * SECOND;
+    completeness->covered_s = (double)merge->covered_ns / SECOND;
     if (merge->windows)
-        completeness->window_s =
-            (uint32_t)((double)merge->covered_ns / SECOND / (double)merge->windows + 0.5);
+        completeness->window_s = (uint32_t)(completeness->covered_s / (double)merge->windows + 0.5);
     completeness->open_s = open_s(&coverage, merge);
     completeness->drawn_processes = merge->drawn;
     completeness->drawn_for = merge->drawn_for;

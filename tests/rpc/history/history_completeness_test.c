@@ -124,6 +124,7 @@ TEST(time_before_the_recording_is_not_missing_and_its_begin_is_reported) {
     begin_with_silences();
     const Sonde__V1__Completeness *found = ask("web", "", -3000, 100);
     CHECK_INT(found->windows_expected, ==, found->windows_received);
+    CHECK_INT((int64_t)found->covered_s, ==, (int64_t)(found->windows_received * found->window_s));
     CHECK_INT(found->n_silences, ==, 0);
     CHECK_INT(found->recording_began_unix_ns, ==, BEGIN * SECOND);
     CHECK_INT(ask("web", "", 10, 100)->recording_began_unix_ns, ==, 0);

@@ -18,7 +18,7 @@
 struct answer {
     struct sonde_buf bytes;
     uint64_t windows;
-    uint32_t window_s;
+    double covered_s;
 };
 
 static bool on_event(void *context, const ProtobufCMessage *message) {
@@ -29,7 +29,7 @@ static bool on_event(void *context, const ProtobufCMessage *message) {
     if (event->event_case != SONDE__V1__CAPTURE_EVENT__EVENT_RESULT || !event->result->completeness)
         return !answer->bytes.failed;
     answer->windows = event->result->completeness->windows_received;
-    answer->window_s = event->result->completeness->window_s;
+    answer->covered_s = event->result->completeness->covered_s;
     return true;
 }
 
@@ -64,7 +64,7 @@ static sonde_err add_part(struct gate_input *input, struct service *service,
     sonde_buf_finish(&answer.bytes);
     if (err || !answer.windows)
         return err;
-    run.seconds = (double)answer.windows * answer.window_s;
+    run.seconds = answer.covered_s;
     snprintf(run.name, sizeof run.name, "%s from %s", side ? "new" : "base",
              capture_time_text(range->from_unix_ns, time));
     return gate_input_add(input, side, &run, diag);
