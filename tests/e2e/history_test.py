@@ -46,7 +46,7 @@ class Service:
 
 
 def start_demo(seconds, labels):
-    """Burns an eighth of a CPU."""
+    """Works in step with the tick: an eighth of a fast CPU, more of a slow one."""
     env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": SOCKET,
            "SONDE_LABELS": labels}
     return subprocess.Popen([DEMO, "-t", "1", "-s", str(seconds), "--tick"], env=env, stdout=subprocess.PIPE, text=True)
@@ -83,6 +83,7 @@ def test_what_is_recorded_is_right_and_stays():
     captured, _ = stack.sonde("record", NAME, "-d", "4", "-F", "499", "--service", GRPC, "--format", "collapsed",
                               "-o", "-")
     used = cpu_ns(first)
+    per_second = used / 12
     # The last window is stored when the process has ended.
     check.until(lambda: abs(total("first") / used - 1) < 0.1, what=f"{used} ns in the history; there are {total('first')}")
     stacks = recorded(NAME, "--selector", "run = 'first'")
@@ -111,11 +112,11 @@ def test_what_is_recorded_is_right_and_stays():
     check.equal(total("first"), before, "the first run after two restarts")
     check.contains(service.log(), f"SONDE_LABELS of {NAME}")
     check_questions(total())
-    check_gate()
+    check_gate(per_second)
     service.end(signal.SIGTERM)
 
 
-def check_gate():
+def check_gate(per_second):
     """The history of two values of a label is compared per second. A selector without data decides nothing."""
     words = ("gate", NAME, "--base", "run = 'first'", "--from", "-1h", "--service", GRPC, "--new")
     out, _ = stack.sonde(*words, "run = 'nothing'", status=11)
@@ -125,7 +126,7 @@ def check_gate():
     with open(os.path.join(stack.WORK, "gate.json"), encoding="utf-8") as file:
         report = json.load(file)
     check.equal((report["per"], report["unit"]), ("second", "nanoseconds"))
-    check.near(report["checks"][0]["before"] / 1e9, 0.125, 0.08, "CPU seconds per second")
+    check.near(report["checks"][0]["before"] / per_second, 1, 0.3, "the gate's CPU time per second to the demo's own")
 
 
 def check_questions(everything):
