@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #define NS_PER_S       1000000000ll
-#define STEP           200   /* turns of a loop, well below a microsecond */
-#define INTERRUPTED_NS 1500  /* a step that takes so long was interrupted */
-#define CALIBRATION    20000 /* steps */
+#define STEP           10000 /* turns of a loop, some 10 us, so that reading the clock is little */
+#define INTERRUPTED_NS 1500  /* a step that takes so much longer was interrupted */
+#define CALIBRATION    1000  /* steps */
 
 static volatile unsigned sink;
 static int64_t spent[3];
@@ -98,12 +98,14 @@ static void timer(int64_t hz, int64_t until) {
 }
 
 static void reacts(int64_t us, int64_t until) {
-    int64_t begin = now_ns();
+    int64_t shortest = INT64_MAX, begin = now_ns();
     while (begin < until) {
         work_seventy(1);
         int64_t end = now_ns();
         spent[2] += end - begin;
-        if (end - begin > INTERRUPTED_NS)
+        if (end - begin < shortest)
+            shortest = end - begin;
+        if (end - begin > shortest + INTERRUPTED_NS)
             work_ns(0, us * 1000);
         begin = now_ns();
     }
