@@ -10,6 +10,20 @@ static int by_place(const void *a, const void *b) {
     return (one->address > other->address) - (one->address < other->address);
 }
 
+/* Locations with one address tell nothing about each other: writers that do not know addresses give
+ * all of them the same. */
+static void forget_shared(struct match_places *places) {
+    size_t kept = 0, end;
+    for (size_t i = 0; i < places->count; i = end) {
+        for (end = i + 1; end < places->count; end++)
+            if (by_place(&places->items[i], &places->items[end]) != 0)
+                break;
+        if (end == i + 1)
+            places->items[kept++] = places->items[i];
+    }
+    places->count = kept;
+}
+
 sonde_err match_places_init(struct match_places *places, const struct sonde_profile *profile) {
     size_t count = sonde_profile_location_count(profile);
     *places = (struct match_places){.items = calloc(count + 1, sizeof *places->items)};
@@ -17,12 +31,13 @@ sonde_err match_places_init(struct match_places *places, const struct sonde_prof
         return SONDE_OUT_OF_MEMORY;
     for (uint32_t id = 1; id <= count; id++) {
         const struct sonde_location *location = sonde_profile_location(profile, id);
-        if (location->mapping)
+        if (location->mapping && location->address)
             places->items[places->count++] =
                 (struct match_place){location->address, location->mapping, id};
     }
     if (places->count > 1)
         qsort(places->items, places->count, sizeof *places->items, by_place);
+    forget_shared(places);
     return SONDE_OK;
 }
 

@@ -220,10 +220,13 @@ static sonde_err plan_every(struct engine *engine, const struct engine_selector 
                             struct host_plan *plan, struct sonde_diag *diag) {
     char how[COMMAND_BYTES + 64];
     int level;
-    if (selector->own && engine_has_right(engine, RIGHT_PERF_OWN)) {
+    if (selector->own) {
         plan->has_owner = true;
         plan->owner = geteuid();
-        return SONDE_OK;
+        if (engine_has_right(engine, RIGHT_PERF_OWN))
+            return SONDE_OK;
+        explain_right(engine, RIGHT_PERF_OWN, how);
+        return sonde_fail(diag, SONDE_PERMISSION_DENIED, "perf refuses own processes: %s", how);
     }
     if (engine_has_right(engine, RIGHT_PERF_ALL))
         return SONDE_OK;

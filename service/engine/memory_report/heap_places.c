@@ -4,8 +4,13 @@
 #include "service/engine/report/stacks.h"
 #include "service/guest/ring.h"
 
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 #define PAGE       4096ull
 #define MOST_BYTES (1ull << 40) /* of a library */
@@ -187,10 +192,21 @@ sonde_err heap_places_move(struct heap_places *places, const struct alloc_place 
 
 /* ---- Text ---- */
 
-/* The path still is that file's. The process may see another tree, so this only adds doubt. */
+/* The path still is that file's, as far as the kernel knows without asking a file system: the
+ * process chose the path, and it may lead to one that never answers. Where the process sees another
+ * tree, or the kernel cannot tell (before Linux 5.12), the answer is false. */
 static bool is_same_file(const struct mapping *mapping) {
-    struct stat file;
-    return !mapping->is_deleted && stat(mapping->path, &file) == 0 && file.st_ino == mapping->inode;
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_CACHED};
+    struct stat file = {0};
+    int fd = mapping->is_deleted
+                 ? -1
+                 : (int)syscall(SYS_openat2, AT_FDCWD, mapping->path, &how, sizeof how);
+    bool is_same = fd >= 0 && fstatat(fd, "", &file, AT_EMPTY_PATH) == 0 &&
+                   file.st_ino == mapping->inode && major(file.st_dev) == mapping->device_major &&
+                   minor(file.st_dev) == mapping->device_minor;
+    if (fd >= 0)
+        close(fd);
+    return is_same;
 }
 
 /* Without [vsyscall], which is the last line. Readers want the lines in order. */

@@ -152,6 +152,7 @@ void record_start_capture(struct capture_slot *slot) {
     if (recorded->choice.frequency_hz == 0)
         return;
     begin_request(recorded);
+    recorded->is_own = false;
     sonde_err err =
         engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, &diag);
     note_refusal(recorded, err, &diag);

@@ -58,9 +58,9 @@ void record_machine_add(struct recorded *recorded, struct sonde_profile *profile
         err = machine_split(recorded->machine, profile, metadata, &skip, &receiver);
     record_waits_update(recorder, recorded->machine);
     lock_take(&recorder->lock);
-    if (err || !recorded->is_own)
-        snprintf(recorder->refusal, sizeof recorder->refusal, "%s",
-                 err ? "a window is incomplete: out of memory" : "");
+    recorder->is_incomplete = err != SONDE_OK;
+    if (!recorded->is_own)
+        recorder->refusal[0] = 0;
     lock_drop(&recorder->lock);
     free(pids.items);
     sonde_profile_destroy(profile);
@@ -122,6 +122,9 @@ void record_machine_leave(struct recorder *recorder, pid_t pid) {
 
 void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
     lock_take(&recorder->lock);
-    memcpy(text, recorder->refusal, RECORD_REFUSAL);
+    if (recorder->is_incomplete)
+        snprintf(text, RECORD_REFUSAL, "a window is incomplete: out of memory");
+    else
+        memcpy(text, recorder->refusal, RECORD_REFUSAL);
     lock_drop(&recorder->lock);
 }

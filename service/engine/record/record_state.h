@@ -36,7 +36,7 @@ struct recorded {
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];
     uint64_t heap_due_ms;
-    bool has_heap;          /* a snapshot was delivered */
+    _Atomic bool has_heap;  /* a snapshot was delivered */
     struct heap_delta heap; /* belongs to the request that runs */
 };
 
@@ -60,6 +60,7 @@ struct recorder {
     uint32_t waits_count;
     struct pids guests, gone; /* attached at the end of the machine's last window; gone since */
     char refusal[RECORD_REFUSAL];
+    bool is_incomplete;         /* memory was short for the machine's last window */
     _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */
     uint64_t now_ms, widen_ms;  /* widen_ms: of the next look at rights */
     bool is_finishing;

@@ -98,27 +98,45 @@ static void add_present(struct mapping_lives *lives, const struct mapping_lives 
     }
 }
 
+static void forget(struct mapping_lives *lives, uint64_t gone) {
+    lives->horizon = gone > lives->horizon ? gone : lives->horizon;
+}
+
 static void add_gone(struct mapping_lives *lives, const struct mapping_lives *old,
-                     const struct generation *generation) {
-    for (uint32_t i = 0; i < old->gone_count; i++)
-        add(lives->gone, &lives->gone_count, old->gone[i].mapping, old->gone[i].born,
-            old->gone[i].gone);
+                     const struct generation *generation, bool keeps_gone) {
+    for (uint32_t i = 0; i < old->gone_count; i++) {
+        const struct mapping_life *life = &old->gone[i];
+        if (keeps_gone)
+            add(lives->gone, &lives->gone_count, life->mapping, life->born, life->gone);
+        else
+            forget(lives, life->gone);
+    }
     for (uint32_t i = 0; i < old->present_count; i++) {
         const struct mapping_life *life = &old->present[i];
-        if (!continues(life, generation_find(generation, life->mapping->start)))
+        if (continues(life, generation_find(generation, life->mapping->start)))
+            continue;
+        if (keeps_gone)
             add(lives->gone, &lives->gone_count, life->mapping, life->born, generation->number);
+        else
+            forget(lives, generation->number);
     }
 }
 
+static int by_gone(const void *a, const void *b) {
+    const struct mapping_life *one = a, *other = b;
+    return (one->gone < other->gone) - (one->gone > other->gone);
+}
+
+/* The newest LIVES_MAX_GONE stay. */
 static void forget_first_gone(struct mapping_lives *lives) {
-    uint32_t first = 0;
-    for (uint32_t i = 1; i < lives->gone_count; i++)
-        if (lives->gone[i].gone < lives->gone[first].gone)
-            first = i;
-    if (lives->gone[first].gone > lives->horizon)
-        lives->horizon = lives->gone[first].gone;
-    mapping_release(lives->gone[first].mapping);
-    lives->gone[first] = lives->gone[--lives->gone_count];
+    if (lives->gone_count <= LIVES_MAX_GONE)
+        return;
+    qsort(lives->gone, lives->gone_count, sizeof *lives->gone, by_gone);
+    while (lives->gone_count > LIVES_MAX_GONE) {
+        const struct mapping_life *first = &lives->gone[--lives->gone_count];
+        forget(lives, first->gone);
+        mapping_release(first->mapping);
+    }
 }
 
 static int by_start(const void *a, const void *b) {
@@ -143,7 +161,10 @@ static void add_reading(struct mapping_lives *lives, const struct mapping_lives 
     uint32_t skip = all >= LIVES_MAX_READINGS ? all - LIVES_MAX_READINGS + 1 : 0;
     if (all > skip)
         memcpy(lives->readings, old->readings + skip, (all - skip) * sizeof *reading);
-    lives->readings[all - skip] = *reading;
+    struct lives_reading *last = &lives->readings[all - skip];
+    *last = *reading;
+    if (last > lives->readings && last[-1].closes > last->closes) /* only a lie can be smaller */
+        last->closes = last[-1].closes;
     lives->reading_count = all - skip + 1;
 }
 
@@ -154,14 +175,13 @@ void mapping_lives_update(const struct mapping_lives **lives, const struct gener
     struct mapping_lives *next = create(is_newer ? old : NULL, generation->count);
     if (!next)
         return;
-    if (!is_newer) /* a guest that counts anew */
+    if (!is_newer) /* a guest that counts again from the start */
         old = NULL;
     next->horizon = old ? old->horizon : generation->number;
     add_present(next, old, generation);
     if (old)
-        add_gone(next, old, generation);
-    while (next->gone_count > (keeps_gone ? LIVES_MAX_GONE : 0))
-        forget_first_gone(next);
+        add_gone(next, old, generation, keeps_gone);
+    forget_first_gone(next);
     sort_gone(next);
     add_reading(next, old, &(struct lives_reading){generation->number, closes});
     mapping_lives_release(*lives);
@@ -218,22 +238,33 @@ static enum lives_answer found(const struct mapping_life *life) {
     return life ? LIVES_FOUND : LIVES_NO_FILE;
 }
 
+/* Index of the first reading from that generation on with at least as many closes. Both only grow
+ * from one reading to the next. */
+static uint32_t reading_from(const struct mapping_lives *lives, uint64_t generation,
+                             uint32_t closes) {
+    uint32_t low = 0, high = lives->reading_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct lives_reading *reading = &lives->readings[middle];
+        if (reading->generation < generation || reading->closes < closes)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* The first reading after that generation with at least as many closes. */
 static const struct lives_reading *reading_after(const struct mapping_lives *lives,
                                                  const struct alloc_place *place) {
-    for (uint32_t i = 0; i < lives->reading_count; i++) {
-        const struct lives_reading *reading = &lives->readings[i];
-        if (reading->generation > place->generation && reading->closes >= place->closes)
-            return reading;
-    }
-    return NULL;
+    uint32_t at = reading_from(lives, place->generation + 1, place->closes);
+    return at < lives->reading_count ? &lives->readings[at] : NULL;
 }
 
 static uint32_t closes_in(const struct mapping_lives *lives, uint64_t generation) {
-    for (uint32_t i = lives->reading_count; i > 0; i--)
-        if (lives->readings[i - 1].generation == generation)
-            return lives->readings[i - 1].closes;
-    return ALLOC_PLACE_SETTLED;
+    uint32_t at = reading_from(lives, generation, 0);
+    bool is_known = at < lives->reading_count && lives->readings[at].generation == generation;
+    return is_known ? lives->readings[at].closes : ALLOC_PLACE_SETTLED;
 }
 
 static enum lives_answer find_unsettled(const struct mapping_lives *lives,

@@ -14,6 +14,9 @@
 #define MAX_OWN    8u                          /* our frames below the allocation's caller */
 #define TRIES      1000u                       /* of alloc_backtrace_is_quiescent, per walk */
 
+_Static_assert(ALLOC_END_NO_TABLE_YET == RING_END_COUNT, "the ends of walks, and one more");
+_Static_assert(ALLOC_PLACE_SETTLED == HANDLER_PLACE_SETTLED, "stored as the handler says it");
+
 struct shared_walk {
     _Atomic uint64_t state; /* grows at each take and return: odd = in use */
     uint64_t pcs[WALKED_PCS];
@@ -128,7 +131,7 @@ static uint32_t walk(struct shared_walk *slot, const struct module_map *map,
     return append_tags(map, &place, pcs, count);
 }
 
-/* The same by jemalloc's own backtrace. */
+/* Takes jemalloc's own backtrace instead. */
 static uint32_t walk_originally(const struct module_map *map, uint64_t *pcs, uint32_t most) {
     alloc_backtrace_function *function = atomic_load_explicit(&original, memory_order_relaxed);
     struct handler_place where = {.closes = atomic_load(&handler_state.closes)};
@@ -136,12 +139,16 @@ static uint32_t walk_originally(const struct module_map *map, uint64_t *pcs, uin
     if (!function || most <= ALLOC_TAGS)
         return 0;
     function((void **)pcs, &count, most - ALLOC_TAGS);
+    if (count == 0)
+        return 0;
     struct walk_result walked = {.depth = count, .fp_frames = 1}; /* any pc may be unknown */
     if (map) {
         handler_report_miss(&map->walk, pcs, &walked);
         handler_place(map, pcs, &walked, &where);
     }
-    struct alloc_place place = {where.generation, where.closes, RING_END_ROOT, 0};
+    /* Without a generation the closes tell nothing, and would make other stacks of equal ones. */
+    uint32_t closes = where.generation ? where.closes : 0;
+    struct alloc_place place = {where.generation, closes, RING_END_ROOT, 0};
     return append_tags(map, &place, pcs, count);
 }
 
@@ -179,8 +186,7 @@ uint32_t alloc_backtrace_take(const struct unwind_registers *here, uint64_t call
     }
     if (depth > 0)
         return depth;
-    *place = (struct alloc_place){.closes = atomic_load(&handler_state.closes),
-                                  .end = RING_END_BAD_STACK};
+    *place = (struct alloc_place){.end = RING_END_BAD_STACK};
     pcs[0] = caller;
     return 1;
 }

@@ -96,7 +96,8 @@ bool map_updates_read(bool force) {
     }
     module_map_collect(quiescence_reached());
     bool is_set = module_map_set_modules(&updates.current, ++updates.generation) == 0;
-    if (is_set && module_map_publish() == 0) {
+    updates.is_forgotten = !is_set || module_map_publish() != 0; /* the next reading tries again */
+    if (!updates.is_forgotten) {
         module_map_set_closes(closes);
         send_maps();
     }

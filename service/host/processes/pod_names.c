@@ -36,7 +36,8 @@ static void forget(struct directory *directory) {
     directory->count = 0;
 }
 
-static void read_entries(struct directory *directory) {
+/* False: it could not be read. */
+static bool read_entries(struct directory *directory) {
     DIR *dir = opendir(directory->path);
     char **entries = dir ? calloc(POD_MAX_ENTRIES, sizeof *entries) : NULL;
     const struct dirent *entry;
@@ -47,6 +48,7 @@ static void read_entries(struct directory *directory) {
     directory->entries = entries;
     if (dir)
         closedir(dir);
+    return entries != NULL;
 }
 
 /* Whoever adds or removes an entry changes the directory's time. It is taken before the entries, so
@@ -59,8 +61,8 @@ static void refresh(struct directory *directory) {
         return;
     forget(directory);
     directory->modified = is_there ? now.st_mtim : (struct timespec){0};
-    if (is_there)
-        read_entries(directory);
+    if (is_there && !read_entries(directory))
+        directory->modified = (struct timespec){0}; /* the next look tries again */
 }
 
 /* The entry that ends in mark, key and suffix, and the length of what comes before them. */

@@ -3,10 +3,11 @@
  * Deletes windows whose days are over where that depends on their labels (struct store_keep):
  *
  *     1. ask which days have such windows
- *     2. ALTER TABLE ... DELETE, which the server runs in the background
- *     3. drop the days' rows of rollup_windows, so that queries read the windows themselves
+ *     2. drop these days' rows of rollup_windows, so that queries read the windows themselves
+ *     3. ALTER TABLE ... DELETE, which the server runs in the background
  *     4. when the server is done, maintain.c makes these rollups again
- */
+ *
+ * If it ends after 2, the windows are still there, and the next time finds them again. */
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
 
@@ -94,10 +95,10 @@ static sonde_err expire_shard(struct fleet *fleet, uint32_t shard, const struct 
                      local, over->data);
     sonde_buf_printf(&delete, "ALTER TABLE samples%s DELETE WHERE %s", local, over->data);
     sonde_err err = run(fleet, shard, &ask, &days, diag);
-    if (!err && days.len)
-        err = run(fleet, shard, &delete, NULL, diag);
     if (!err)
         err = drop_rollups(fleet, shard, &days, diag);
+    if (!err && days.len)
+        err = run(fleet, shard, &delete, NULL, diag);
     sonde_buf_finish(&delete);
     fleet_answer_finish(fleet, &days);
     return err;

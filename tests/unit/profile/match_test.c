@@ -202,6 +202,26 @@ TEST(code_whose_name_arrived_between_the_profiles_does_not_differ) {
               ==, 2);
 }
 
+/* Some writers give all locations of a file the address 0. */
+static struct sonde_profile *without_addresses(void) {
+    struct sonde_profile *profile =
+        one_called("read", "/a/app", "ab", 0, 0x123, SONDE_FRAME_APPLICATION);
+    struct sonde_location location = *sonde_profile_location(profile, 1);
+    struct sonde_line line = {0};
+    const int64_t value = 5;
+    uint32_t id;
+    const struct sonde_sample sample = {.locations = &id, .location_count = 1, .values = &value};
+    add_function(profile, "write", &line.function);
+    location.lines = &line;
+    CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    return profile;
+}
+
+TEST(functions_without_addresses_stay_apart) {
+    CHECK_INT(differing(without_addresses(), without_addresses(), true), ==, 0);
+}
+
 /* pprof files do not have kinds: the first file counts as the program. */
 TEST(a_program_of_several_matches_whether_or_not_it_is_the_first_file) {
     CHECK_INT(differing(one("/a/app", "ab", 0x10000, 0, SONDE_FRAME_APPLICATION),

@@ -89,8 +89,8 @@ static sonde_err query(struct service *service, const struct settings *settings,
 
 /* Nothing says which profile is wanted. */
 static bool is_overview(const struct settings *settings, const char *name) {
-    return !*name && !settings->selector && !settings->event && !settings->output &&
-           !settings->format && !settings->function && !settings->processes;
+    return !*name && !settings->title && !settings->selector && !settings->event &&
+           !settings->output && !settings->format && !settings->function && !settings->processes;
 }
 
 static sonde_err answer(const struct settings *settings, const char *name,
@@ -98,7 +98,7 @@ static sonde_err answer(const struct settings *settings, const char *name,
                         const char *path, struct sonde_diag *diag) {
     struct service service;
     sonde_err err = service_open(&service, &settings->service, diag);
-    if (!err && settings->list)
+    if (!err && (settings->list || (settings->json && is_overview(settings, name))))
         err = history_list_services(&service, range, settings->selector, settings->json, diag);
     else if (!err && is_overview(settings, name))
         err = history_show_services(&service, range, diag);

@@ -151,9 +151,9 @@ static void print_heading(const struct columns *columns, int64_t until_s) {
 }
 
 static struct columns choose_columns(const struct history_range *range, uint32_t step_s) {
-    int64_t from_s = range->from_unix_ns / NS_PER_S;
+    int64_t step = step_s ? step_s : 1; /* steps begin at multiples of their length */
+    int64_t from_s = range->from_unix_ns / NS_PER_S / step * step;
     int64_t until_s = range->until_unix_ns / NS_PER_S;
-    int64_t step = step_s ? step_s : 1;
     int64_t steps = until_s > from_s ? (until_s - from_s + step - 1) / step : 1;
     int64_t steps_each = (steps + COLUMNS - 1) / COLUMNS;
     return (struct columns){from_s, step * steps_each,
@@ -187,7 +187,7 @@ static void print_overview(const Sonde__V1__ListServicesResponse *list,
 
 static uint32_t step_of(const struct history_range *range) {
     int64_t seconds = (range->until_unix_ns - range->from_unix_ns) / NS_PER_S;
-    int64_t step = (seconds + COLUMNS - 1) / COLUMNS;
+    int64_t step = (seconds + COLUMNS - 2) / (COLUMNS - 1); /* the first one may be a part */
     step = (step + 9) / 10 * 10;
     return step > 86400 ? 86400 : (uint32_t)step;
 }

@@ -131,7 +131,8 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
 
 static void on_lost(struct host_stream *stream, const struct host_record *record) {
     stream->losses++;
-    stream->unseen.sampled_ns += record->lost * stream->period_ns; /* dropped, not in the kernel */
+    /* They may all be samples, which are reported as dropped and so are no time in the kernel. */
+    stream->unseen.sampled_ns += record->lost * stream->period_ns;
     stream_count_drop(stream, RING_DROP_FULL, record->lost);
 }
 
