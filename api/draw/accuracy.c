@@ -89,7 +89,8 @@ static void put_shares(struct sonde_buf *out, const struct counting *counting,
         put_count(out, whole->samples);
         sonde_buf_puts(out, ": ");
     }
-    sonde_buf_printf(out, "shares are exact to about ± %.0f points", points);
+    sonde_buf_printf(out, "shares are exact to about ± %.0f point%s", points,
+                     points < 1.5 ? "" : "s");
 }
 
 void draw_put_accuracy(const struct sonde_profile *profile, size_t type_index,

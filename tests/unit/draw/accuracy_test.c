@@ -70,6 +70,8 @@ TEST(few_samples_say_how_exact_their_shares_are) {
     check_drawn(cpu(76, 20), SONDE_FORMAT_MARKDOWN, words);
     check_drawn(cpu(1, 0), SONDE_FORMAT_TEXT_TOP,
                 "1 sample: shares are exact to about ± 45 points");
+    check_drawn(cpu(5000, 0), SONDE_FORMAT_MARKDOWN,
+                "5,000 samples: shares are exact to about ± 1 point");
 }
 
 /* Wilson's intervals: of 20 in 96 13.9 to 30.0 %, of 76 70.0 to 86.1 %. */
