@@ -123,7 +123,7 @@ static sonde_err sum_frames(struct draw_accuracy *accuracy, const struct countin
         blocks.values[i].cell = cell_of(counting, &sample);
     }
     if (!err)
-        err = draw_evidence_init(&evidence, tree, leaves, &blocks, NULL);
+        err = draw_evidence_init(&evidence, tree, leaves, &blocks);
     if (!err)
         err = draw_evidence_frames(&evidence, &accuracy->flat, &accuracy->cum);
     draw_evidence_finish(&evidence);

@@ -16,11 +16,12 @@ const char *draw_verdict_mark(const struct sonde_comparison *comparison,
 double draw_change_whole(const struct sonde_comparison *comparison);
 struct draw_doubts {
     bool has_verdicts, is_memory;
-    double samples[2]; /* on each side */
+    bool is_correlated; /* as in sonde_blocks */
+    double samples[2];  /* on each side */
     double least_share_change;
 };
-/* Appends why verdicts are missing, or how large changes must be to be seen if samples are few;
- * nothing otherwise. */
+/* Appends why verdicts are missing, how large changes must be to be seen if samples are few, and
+ * whether intervals are too narrow; nothing otherwise. */
 void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts);
 
 /* Whether the growth of a function may be noise. False if it is not known. */

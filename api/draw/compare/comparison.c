@@ -127,7 +127,7 @@ static void set_whole(struct making *making) {
 }
 
 static sonde_err make(struct making *making, const struct sonde_blocks *blocks,
-                      const double *exposures, struct sonde_diag *diag) {
+                      struct sonde_diag *diag) {
     struct sonde_comparison *comparison = making->comparison;
     struct draw_tree_options options = {
         .base_index = 1, .merge_threads = true, .no_negatives = true};
@@ -136,7 +136,7 @@ static sonde_err make(struct making *making, const struct sonde_blocks *blocks,
     sonde_err err = leaves ? draw_tree_build(blocks->both, &options, &comparison->tree, diag)
                            : SONDE_OUT_OF_MEMORY;
     if (!err)
-        err = draw_evidence_init(&making->evidence, comparison->tree, leaves, blocks, exposures);
+        err = draw_evidence_init(&making->evidence, comparison->tree, leaves, blocks);
     if (!err)
         err = make_functions(making);
     if (!err) {
@@ -169,10 +169,11 @@ sonde_err sonde_comparison_create(const struct sonde_blocks_side sides[2],
     sonde_err err = sonde_profile_compare_blocks(sides, wanted->type, &blocks, diag);
     if (!err) {
         making.comparison->is_counted = blocks.is_counted;
-        making.comparison->has_verdicts =
-            blocks.is_counted || (blocks.counts[0] > 1 && blocks.counts[1] > 1);
+        making.comparison->has_verdicts = sonde_blocks_have_verdicts(&blocks);
+        making.comparison->is_correlated = blocks.is_correlated;
+        memcpy(making.comparison->blocks, blocks.counts, sizeof blocks.counts);
         making.comparison->type = sonde_profile_type(blocks.both, 0);
-        err = make(&making, &blocks, wanted->exposures, diag);
+        err = make(&making, &blocks, diag);
         making.comparison->both = blocks.both;
         blocks.both = NULL;
         if (err == SONDE_OUT_OF_MEMORY)

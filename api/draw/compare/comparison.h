@@ -16,7 +16,6 @@ struct sonde_comparison_options {
     const char *type;             /* sample type; NULL = the default */
     double confidence;            /* 0 = 0.95 */
     enum verdict_measure measure; /* decides the order, and which functions explain the change */
-    const double *exposures; /* of the blocks, the base's first: what amounts are per; NULL = 1 */
 };
 
 /* Changes are by enum verdict_measure. Amounts are in the sample type's unit, per exposure. */
@@ -43,6 +42,8 @@ struct sonde_comparison {
     struct verdict_change whole; /* the amount of all functions together; not judged */
     double samples[2];           /* number of samples, base and new */
     double least_share_change;   /* what a function of half the total must change by to be seen */
+    size_t blocks[2];            /* base and new, after neighbours were joined */
+    bool is_correlated;          /* as in sonde_blocks */
     bool is_counted;             /* numbers of samples are known */
     bool has_verdicts;           /* is_counted, or several blocks on each side */
     enum verdict_measure measure;

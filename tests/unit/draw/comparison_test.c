@@ -45,7 +45,8 @@ static struct sonde_profile *profile_of(const struct stack *stacks, size_t count
 static struct sonde_comparison *compare(const struct sonde_profile *const *base, size_t base_count,
                                         const struct sonde_profile *const *now, size_t now_count,
                                         enum verdict_measure measure) {
-    const struct sonde_blocks_side sides[] = {{base, base_count, 1}, {now, now_count, 1}};
+    const struct sonde_blocks_side sides[] = {{.profiles = base, .count = base_count, .scale = 1},
+                                              {.profiles = now, .count = now_count, .scale = 1}};
     const struct sonde_comparison_options options = {.measure = measure};
     struct sonde_comparison *comparison;
     CHECK_INT(sonde_comparison_create(sides, &options, &comparison, NULL), ==, SONDE_OK);
@@ -166,7 +167,7 @@ TEST(json_has_every_function_and_null_for_what_is_unknown) {
           json);
     CHECK(strstr(json, "{\"name\":\"a\\\"b\",\"module\":\"\",\"self\":{\"share\":{") != NULL);
     CHECK(strstr(json, "\"change\":2000000000,") && strstr(json, "\"verdict\":\"more\"}"));
-    CHECK(strstr(json, "\"samples\":150}") && strstr(json, "\"callers\":[\"main\"]"));
+    CHECK(strstr(json, "\"samples\":150,\"blocks\":1}") && strstr(json, "\"callers\":[\"main\"]"));
     free(json);
     struct sonde_profile *heap = fixture("trimmed"), *grown = fixture("grown");
     json = draw(heap, grown, SONDE_FORMAT_CHANGES);
