@@ -17,6 +17,8 @@ void process_table_finish(struct process_table *table) {
         while (table->buckets[i])
             process_end(table->buckets[i]);
     }
+    for (uint32_t i = 0; i < HOST_MAX_ENDED; i++)
+        process_release(table->ended[i]);
     hash_index_finish(&table->seed);
 }
 
@@ -88,6 +90,26 @@ void process_end(struct host_process *process) {
     process->is_listed = false;
     table->count--;
     process_release(process);
+}
+
+void process_exited(struct host_process *process, uint64_t time_ns) {
+    struct process_table *table = &process->stream->processes;
+    process->exited_ns = time_ns;
+    struct host_process **place = &table->ended[table->ended_count++ % HOST_MAX_ENDED];
+    process_release(*place);
+    *place = process_retain(process);
+    process_end(process);
+}
+
+struct host_process *process_find_ended(const struct process_table *table, pid_t pid,
+                                        uint64_t time_ns, bool has_stack) {
+    uint64_t kept = table->ended_count < HOST_MAX_ENDED ? table->ended_count : HOST_MAX_ENDED;
+    for (uint64_t back = 1; back <= kept; back++) {
+        struct host_process *process = table->ended[(table->ended_count - back) % HOST_MAX_ENDED];
+        if (process->pid == pid)
+            return !has_stack || time_ns < process->exited_ns + HOST_EXIT_NS ? process : NULL;
+    }
+    return NULL;
 }
 
 bool process_read_once(struct host_process *process) {

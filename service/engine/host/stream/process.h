@@ -16,6 +16,8 @@
 
 #define HOST_MAX_PROCESSES 16384u /* of one stream; the samples of further ones are dropped */
 #define HOST_BUCKETS       4096u
+#define HOST_MAX_ENDED     256u /* processes that have ended last */
+#define HOST_EXIT_NS       200000000ull
 #define HOST_MAX_PENDING   1024u /* mappings that arrive while the maps are read */
 
 struct host_stream;
@@ -40,6 +42,7 @@ struct host_process {
     char name[64];
     uint32_t threads;
     uint64_t threads_ns; /* when they were counted; 0 = never */
+    uint64_t exited_ns;  /* when its last thread did; 0 = not yet */
 
     struct code_map *map; /* NULL = not known */
     enum host_map_state map_state;
@@ -57,6 +60,8 @@ struct process_table {
     struct host_process *buckets[HOST_BUCKETS];
     struct hash_index seed; /* only its seed is used: entries of an index cannot be removed */
     uint32_t count;
+    struct host_process *ended[HOST_MAX_ENDED]; /* a ring; NULL = not yet used */
+    uint64_t ended_count;                       /* since the table was made */
 };
 
 void process_table_init(struct process_table *table);
@@ -67,6 +72,14 @@ struct host_process *process_find(const struct process_table *table, pid_t pid);
 struct host_process *process_add(struct host_stream *stream, pid_t pid, pid_t parent);
 /* Takes it off the table. */
 void process_end(struct host_process *process);
+/* The same when its last thread has exited. */
+void process_exited(struct host_process *process, uint64_t time_ns);
+/* The last process of that pid that has exited, if a sample of that time can still be its own. The
+ * kernel reports an exit before it gives back the memory (seen on Linux 6.18), so samples arrive
+ * later: for HOST_EXIT_NS with a stack, and after that without one. NULL: none that is among the
+ * HOST_MAX_ENDED last ones. */
+struct host_process *process_find_ended(const struct process_table *table, pid_t pid,
+                                        uint64_t time_ns, bool has_stack);
 struct host_process *process_retain(struct host_process *process);
 void process_release(struct host_process *process);
 

@@ -23,6 +23,9 @@ static void on_sample(struct host_stream *stream, const struct host_record *reco
     struct host_process *process = process_find(&stream->processes, record->pid);
     stream->samples += record->kind == HOST_SAMPLE;
     if (!process)
+        process = process_find_ended(&stream->processes, record->pid, record->time_ns,
+                                     record->sample.stack_bytes > 0);
+    if (!process)
         process = process_add(stream, record->pid, 0);
     if (process)
         sample_add(stream, process, record);
@@ -126,7 +129,7 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
     if (process->threads == 0 && record->tid != record->pid)
         return;
     end_targets(process, false);
-    process_end(process);
+    process_exited(process, record->time_ns);
 }
 
 static void on_lost(struct host_stream *stream, const struct host_record *record) {

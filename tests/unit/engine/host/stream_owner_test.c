@@ -7,10 +7,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool has_loaded(struct bench *bench) {
-    return fake.queued == 0 && !bench_target(bench)->host->stream->park.first;
-}
-
 static double count_unknown_child(bool has_own_stream) {
     struct bench bench;
     bench_init(&bench);
@@ -18,10 +14,7 @@ static double count_unknown_child(bool has_own_stream) {
     bench_begin(&bench, (struct engine_selector){.pid = bench.child, .all = true});
     bench_target(&bench)->host->has_owner = true;
     bench_target(&bench)->host->owner = geteuid();
-    push_samples(&bench, bench.child, 10);
-    bench_settle(&bench);
-    bench_wait(&bench, has_loaded);
-    bench.time_ns = now_monotonic_ns();
+    bench_load(&bench);
     push_fork(&bench, bench.child, GHOST, GHOST);
     push_samples(&bench, GHOST, 20);
     double count = collect_sum(bench_end(&bench), "root_of_stack");
