@@ -32,7 +32,7 @@ uint32_t draw_tree_intern(struct draw_tree *tree, const struct draw_frame *frame
     if (!item)
         return PROFILE_TABLE_NONE;
     *item = *frame;
-    item->name = name;
+    item->name = item->shown = name;
     item->module = module;
     item->source = source;
     return tree->frames.count - 1;

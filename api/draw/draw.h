@@ -118,6 +118,9 @@ struct sonde_draw_options {
      * instead of their own values. */
     size_t max_rows, max_columns;
     bool by_total;
+    /* TEXT_TOP, MARKDOWN and pictures: the functions' names as they are; otherwise readable ones
+     * (names/readable_name.h), and pictures have the full one as a tooltip. */
+    bool full_names;
     /* HEAPSNAPSHOT: receives most of the document; the caller writes the rest from out. NULL, and
      * other formats: the whole document is in out. */
     const struct sonde_draw_sink *sink;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/tree.h"
 #include "api/draw/display_frames.h"
+#include "api/draw/names/view_names.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,10 @@ struct draw_frame *draw_tree_frame(const struct draw_tree *tree, uint32_t number
 
 const char *draw_tree_name(const struct draw_tree *tree, uint32_t node) {
     return draw_tree_frame(tree, draw_tree_node(tree, node)->frame)->name;
+}
+
+const char *draw_tree_shown(const struct draw_tree *tree, uint32_t node) {
+    return draw_tree_frame(tree, draw_tree_node(tree, node)->frame)->shown;
 }
 
 int64_t draw_tree_base_self(const struct draw_tree *tree, uint32_t number) {
@@ -202,7 +207,26 @@ struct draw_tree_options draw_tree_options(const struct sonde_draw_options *opti
                                       .base_index =
                                           is_diff ? options->base_index : options->type_index,
                                       .merge_threads = !options->split_threads,
+                                      .readable_names = !options->full_names,
                                       .no_negatives = true};
+}
+
+/* Threads keep their names. */
+static sonde_err show_readable_names(struct draw_tree *tree) {
+    uint32_t count = 0;
+    const char **names = calloc(2 * (size_t)tree->frames.count + 1, sizeof *names);
+    if (!names)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < tree->frames.count; i++)
+        if (!draw_tree_frame(tree, i)->is_thread)
+            names[count++] = draw_tree_frame(tree, i)->name;
+    const char **shown = names + tree->frames.count;
+    sonde_err err = draw_view_names(names, count, &tree->arena, shown);
+    for (uint32_t i = 0; i < tree->frames.count && !err; i++)
+        if (!draw_tree_frame(tree, i)->is_thread)
+            draw_tree_frame(tree, i)->shown = *shown++;
+    free(names);
+    return err;
 }
 
 sonde_err draw_tree_build(const struct sonde_profile *profile,
@@ -217,6 +241,8 @@ sonde_err draw_tree_build(const struct sonde_profile *profile,
     sonde_err err = draw_tree_create(&all, tree);
     if (!err)
         err = fill(*tree, profile, options);
+    if (!err && options->readable_names)
+        err = show_readable_names(*tree);
     if (!err)
         return SONDE_OK;
     draw_tree_destroy(*tree);

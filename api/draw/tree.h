@@ -21,6 +21,7 @@
 
 struct draw_frame {
     const char *name;   /* never empty */
+    const char *shown;  /* in this view: `name`, or a readable form of it */
     const char *module; /* base name, "" = none */
     const char *source; /* path of the function's source file, NULL = unknown */
     int64_t start_line; /* of the function in it; 0 = unknown */
@@ -48,6 +49,7 @@ struct draw_tree_options {
     size_t type_index, base_index;
     bool merge_threads;
     bool no_negatives;                      /* negative values count as 0 */
+    bool readable_names;                    /* draw_frame.shown differs from its name */
     const struct sonde_memory_pair *memory; /* NULL: leave draw_node.sampled 0 */
     uint32_t *leaves; /* if not NULL, receives the last node of each of the profile's samples */
 };
@@ -63,6 +65,7 @@ void draw_tree_destroy(struct draw_tree *tree);
 struct draw_node *draw_tree_node(const struct draw_tree *tree, uint32_t number);
 struct draw_frame *draw_tree_frame(const struct draw_tree *tree, uint32_t number);
 const char *draw_tree_name(const struct draw_tree *tree, uint32_t node);
+const char *draw_tree_shown(const struct draw_tree *tree, uint32_t node);
 /* The part of base that is not its children's, if the tree was built without negatives. */
 int64_t draw_tree_base_self(const struct draw_tree *tree, uint32_t node);
 

@@ -11,6 +11,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +25,21 @@ struct reading {
     struct sonde_diag *diag;
 };
 
+static sonde_err bad_duration(struct reading *reading, const struct sonde_option *option,
+                              const char *place, const char *value) {
+    double unit = option->kind == SONDE_OPTION_MILLISECONDS ? 1000 : 1;
+    return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
+                      "%s%s: \"%.64s\" is not a duration from %g to %g s, such as 500ms, 5s or 2m",
+                      place, option->name, value, option->low / unit, option->high / unit);
+}
+
 static sonde_err bad_value(struct reading *reading, const struct sonde_option *option,
                            const char *place, const char *value) {
     if (option->kind == SONDE_OPTION_FLAG)
         return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "%s%s: \"%.64s\" is not yes or no",
                           place, option->name, value);
+    if (option->kind == SONDE_OPTION_SECONDS || option->kind == SONDE_OPTION_MILLISECONDS)
+        return bad_duration(reading, option, place, value);
     return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
                       "%s%s: \"%.64s\" is not a %snumber from %g to %g", place, option->name, value,
                       option->kind == SONDE_OPTION_NUMBER ? "whole " : "", option->low,
@@ -63,6 +74,47 @@ static bool read_decimal(const struct sonde_option *option, const char *value, d
     return *end == 0 && *number >= option->low && *number <= option->high;
 }
 
+/* Reads a number and its unit; without a unit it is of `plain` seconds. Returns what follows; NULL
+ * if there is no number. */
+static const char *read_part(const char *text, double plain, double *seconds) {
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"min", 60}, {"m", 60}, {"h", 3600}};
+    char *end;
+    if (!isdigit((unsigned char)text[0]) && text[0] != '.')
+        return NULL;
+    double number = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        size_t len = strlen(units[i].name);
+        if (strncmp(end, units[i].name, len) == 0) {
+            *seconds += number * units[i].seconds;
+            return end + len;
+        }
+    }
+    *seconds += number * plain;
+    return *end ? NULL : end;
+}
+
+/* Stores the duration in the option's unit. */
+static bool read_duration(const struct sonde_option *option, const char *value, double *duration) {
+    double unit = option->kind == SONDE_OPTION_MILLISECONDS ? 1e-3 : 1, seconds = 0;
+    const char *rest = value;
+    do
+        rest = read_part(rest, unit, &seconds);
+    while (rest && *rest);
+    *duration = seconds / unit;
+    return rest && *duration >= option->low && *duration <= option->high;
+}
+
+static bool read_milliseconds(const struct sonde_option *option, const char *value,
+                              uint64_t *number) {
+    double duration;
+    bool good = read_duration(option, value, &duration);
+    *number = good ? (uint64_t)(duration + 0.5) : 0;
+    return good;
+}
+
 static bool add_to_list(struct sonde_option_list *list, const char *value) {
     if (list->count == SONDE_OPTION_MAX_LIST)
         return false;
@@ -87,6 +139,14 @@ static sonde_err set_value(struct reading *reading, const struct sonde_option *o
         break;
     case SONDE_OPTION_DECIMAL:
         good = read_decimal(option, value, field);
+        break;
+    case SONDE_OPTION_SECONDS:
+        good = read_duration(option, value, field);
+        break;
+    case SONDE_OPTION_MILLISECONDS:
+        good = read_milliseconds(option, value, field);
+        break;
+    case SONDE_OPTION_ARGUMENT: /* read_flags */
         break;
     case SONDE_OPTION_LIST:
         if (!add_to_list(field, value))
@@ -219,8 +279,15 @@ static sonde_err unknown_flag(struct reading *reading, const char *word) {
                       nearest ? "?" : "");
 }
 
-/* Reads the flag argv[i] and sets *used to the number of its words. */
-static sonde_err read_one_flag(struct reading *reading, int argc, char **argv, int i, int *used) {
+/* A flag, and its value if it takes one. */
+struct flag {
+    const struct sonde_option *option;
+    const char *value;
+    int used; /* number of words */
+};
+
+static sonde_err find_flag(struct reading *reading, int argc, char **argv, int i,
+                           struct flag *flag) {
     const char *word = argv[i];
     bool is_long = word[1] == '-';
     const char *name = word + (is_long ? 2 : 1);
@@ -231,16 +298,16 @@ static sonde_err read_one_flag(struct reading *reading, int argc, char **argv, i
     const char *attached = name[len] == '='        ? name + len + 1
                            : (!is_long && name[1]) ? name + 1
                                                    : NULL;
-    *used = 1;
-    if (option->kind == SONDE_OPTION_FLAG)
-        return set_from_flag(reading, option, attached ? attached : "yes");
-    if (attached)
-        return set_from_flag(reading, option, attached);
+    *flag = (struct flag){option, attached, 1};
+    if (attached || option->kind == SONDE_OPTION_FLAG) {
+        flag->value = attached ? attached : "yes";
+        return SONDE_OK;
+    }
     if (i + 1 >= argc)
         return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "--%s needs a value: %s",
                           option->name, option->argument);
-    *used = 2;
-    return set_from_flag(reading, option, argv[i + 1]);
+    *flag = (struct flag){option, argv[i + 1], 2};
+    return SONDE_OK;
 }
 
 static bool asks_for(const char *word, const char *long_name, const char *letter) {
@@ -271,7 +338,15 @@ static sonde_err read_flags(struct reading *reading, bool stop_at_plain, int *ar
                 printf("%s\n", reading->options->version);
             return SONDE_CANCELLED;
         }
-        sonde_err err = read_one_flag(reading, *argc, argv, i, &used);
+        struct flag flag = {.used = 1};
+        sonde_err err = find_flag(reading, *argc, argv, i, &flag);
+        if (err)
+            return err;
+        used = flag.used;
+        if (flag.option->kind == SONDE_OPTION_ARGUMENT)
+            argv[plain++] = (char *)(uintptr_t)flag.value;
+        else
+            err = set_from_flag(reading, flag.option, flag.value);
         if (err)
             return err;
     }

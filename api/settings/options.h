@@ -29,7 +29,10 @@ enum sonde_option_kind {
     SONDE_OPTION_TEXT,    /* const char * */
     SONDE_OPTION_NUMBER,  /* uint64_t, low to high; decimal digits only */
     SONDE_OPTION_DECIMAL, /* double, low to high */
-    SONDE_OPTION_LIST,    /* struct sonde_option_list; the flag may be repeated */
+    SONDE_OPTION_SECONDS, /* double, low to high: "10", "2.5", or with units "500ms", "1m30s" */
+    SONDE_OPTION_MILLISECONDS, /* uint64_t: "250", "250ms", "1s" */
+    SONDE_OPTION_LIST,         /* struct sonde_option_list; the flag may be repeated */
+    SONDE_OPTION_ARGUMENT,     /* no field: the value is a plain argument */
 };
 
 struct sonde_option_list {
@@ -44,7 +47,7 @@ struct sonde_option {
     const char *environment; /* NULL = only settable by the flag */
     enum sonde_option_kind kind;
     size_t offset;    /* of the field in the settings struct */
-    double low, high; /* of NUMBER and DECIMAL */
+    double low, high; /* of numbers and durations */
     const char *help; /* NULL: accepted, but not listed by --help and completions */
 };
 

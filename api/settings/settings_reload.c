@@ -29,12 +29,16 @@ static bool value_equals(enum sonde_option_kind kind, const void *a, const void 
     case SONDE_OPTION_TEXT:
         return text_equals(*(const char *const *)a, *(const char *const *)b);
     case SONDE_OPTION_NUMBER:
+    case SONDE_OPTION_MILLISECONDS:
         return *(const uint64_t *)a == *(const uint64_t *)b;
     case SONDE_OPTION_DECIMAL:
+    case SONDE_OPTION_SECONDS:
         return !(*(const double *)a < *(const double *)b ||
                  *(const double *)a > *(const double *)b);
     case SONDE_OPTION_LIST:
         return list_equals(a, b);
+    case SONDE_OPTION_ARGUMENT:
+        break;
     }
     return true;
 }

@@ -2,6 +2,8 @@
 #include "clients/cli/capture.h"
 
 #include "api/clock_name.h"
+#include "api/draw/names/readable_name.h"
+#include "api/draw/short_name.h"
 #include "api/profile/event.h"
 #include "clients/cli/cli.h"
 
@@ -13,7 +15,8 @@
 #include <unistd.h>
 
 #define DEFAULT_SECONDS   10
-#define RECORDED_WINDOW_S 10     /* recorders' windows */
+#define RECORDED_WINDOW_S 10 /* recorders' windows */
+#define LEAST_NAME        12
 #define RENDER_TIMEOUT_MS 120000 /* for the service to render the result after the capture */
 
 struct capture {
@@ -41,19 +44,39 @@ static const char *group_digits(uint64_t number, char text[32]) {
     return text;
 }
 
+/* Appends the hottest function in the columns that are left. */
+static void put_hottest(struct sonde_buf *line, const Sonde__V1__Progress *progress,
+                        size_t columns) {
+    struct sonde_buf readable = {0};
+    size_t start = line->len;
+    sonde_buf_printf(line, "  hottest: %.0f %% ", progress->hottest_share * 100);
+    if (columns >= line->len + LEAST_NAME) {
+        draw_readable_name(&readable, progress->hottest, false);
+        draw_short_name(line, sonde_buf_slice(&readable).data, columns - line->len);
+    } else if (!line->failed) {
+        line->data[line->len = start] = 0;
+    }
+    sonde_buf_finish(&readable);
+}
+
+/* One line, which a narrow terminal does not wrap. */
 static void show_progress(struct capture *capture, const Sonde__V1__Progress *progress) {
     char samples[32], dropped[32];
+    size_t columns = capture->on_terminal ? output_terminal_columns(STDERR_FILENO) - 1 : 0;
+    struct sonde_buf line = {0};
     if (!capture->on_terminal)
         return;
-    fprintf(stderr, "\r\033[K%u s of %u  %s samples  %s dropped", progress->elapsed_ms / 1000,
-            (progress->duration_ms + 999) / 1000, group_digits(progress->samples, samples),
-            group_digits(progress->dropped, dropped));
-    if (progress->hottest && progress->hottest[0]) {
-        fputs("  hottest: ", stderr);
-        cli_put_name(stderr, progress->hottest);
-        fprintf(stderr, " %.0f %%", progress->hottest_share * 100);
-    }
+    sonde_buf_printf(&line, "%u s of %u  %s samples", progress->elapsed_ms / 1000,
+                     (progress->duration_ms + 999) / 1000,
+                     group_digits(progress->samples, samples));
+    if (progress->dropped)
+        sonde_buf_printf(&line, "  %s dropped", group_digits(progress->dropped, dropped));
+    if (progress->hottest && progress->hottest[0])
+        put_hottest(&line, progress, columns);
+    fputs("\r\033[K", stderr);
+    cli_put_columns(stderr, sonde_buf_slice(&line).data, columns);
     fflush(stderr);
+    sonde_buf_finish(&line);
     capture->line_shown = true;
 }
 

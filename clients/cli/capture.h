@@ -19,6 +19,7 @@ struct capture_settings {
     const char *max_overhead; /* "0.01", "1%"; NULL = no limit */
     bool all;                 /* several processes as one target */
     struct cli_threads threads;
+    bool ignored;     /* options of perf that change nothing */
     bool keep;        /* also save the capture in sonded */
     const char *note; /* used with keep; NULL = none */
     /* Called once when sampling has begun, on the client's thread; NULL = nothing. The terminal
@@ -35,8 +36,8 @@ struct capture_settings {
 #define CAPTURE_OPTION(type, at, name, letter, argument, kind, field, low, high, help) \
     { name, letter, argument, NULL, SONDE_OPTION_##kind, offsetof(type, at.field), low, high, help }
 #define CAPTURE_OPTIONS(type, at)                                                                \
-    CAPTURE_OPTION(type, at, "duration", 'd', "SECONDS", DECIMAL, seconds, 0.001, 3600,          \
-                   "how long to sample (default 10)"),                                           \
+    CAPTURE_OPTION(type, at, "duration", 'd', "SECONDS", SECONDS, seconds, 0.001, 3600,          \
+                   "how long to sample: 10 (default), 500ms, 5m"),                               \
         CAPTURE_OPTION(type, at, "frequency", 'F', "HZ", NUMBER, frequency, 1, 10000,            \
                        "samples per second of CPU time (default 99)"),                           \
         CAPTURE_OPTION(type, at, "all", 'a', NULL, FLAG, all, 0, 0,                              \
@@ -50,7 +51,7 @@ struct capture_settings {
         CAPTURE_OPTION(type, at, "max-overhead", 0, "SHARE", TEXT, max_overhead, 0, 0,           \
                        "limit sampling to this share of the target's CPU time: 1% or 0.01"),     \
         CAPTURE_OPTION(type, at, "title", 0, "TEXT", TEXT, title, 0, 0, "title of the picture"), \
-        THREADS_OPTIONS(type, at.threads)
+        PERF_OPTIONS(type, at.ignored), THREADS_OPTIONS(type, at.threads)
 
 /* How complete an answer of the history is; see Completeness in profiler.proto. */
 #define CAPTURE_MAX_SILENCES 20

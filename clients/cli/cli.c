@@ -59,6 +59,19 @@ void cli_put_name(FILE *out, const char *name) {
     put(out, name, 80);
 }
 
+void cli_put_whole_name(FILE *out, const char *name) {
+    put(out, name, SIZE_MAX);
+}
+
+void cli_put_columns(FILE *out, const char *text, size_t columns) {
+    size_t len = strlen(text);
+    for (size_t at = 0; at < len && columns > 0; columns--) {
+        size_t step = sonde_utf8_printable(text + at, len - at);
+        put(out, text + at, step ? step : 1);
+        at += step ? step : 1;
+    }
+}
+
 void cli_put_text(FILE *out, const char *text) {
     put(out, text, 1000);
 }

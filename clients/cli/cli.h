@@ -34,6 +34,12 @@ static inline bool cli_splits_threads(const struct cli_threads *threads) {
     return threads->split && !threads->merge;
 }
 
+/* perf's -p PID, and -g: Sonde always records stacks. */
+#define PERF_OPTIONS(type, at)                                                            \
+    {"pid", 'p', "PID", NULL, SONDE_OPTION_ARGUMENT, 0, 0, 0, NULL}, {                    \
+        "call-stacks", 'g', NULL, NULL, SONDE_OPTION_FLAG, offsetof(type, at), 0, 0, NULL \
+    }
+
 /* Fills *settings from the arguments. If it returns false, the verb exits with *status: after
  * --help, or after a usage error. */
 bool cli_options(const struct verb *verb, void *settings, bool stop_at_plain, int *argc,
@@ -52,6 +58,10 @@ bool cli_read_share(const char *text, double *share);
 /* Prints at most 80 bytes of a name from a profiled process, without control characters, which
  * could change the terminal's state. */
 void cli_put_name(FILE *out, const char *name);
+/* The same, whatever its length. */
+void cli_put_whole_name(FILE *out, const char *name);
+/* The same with at most that many characters. */
+void cli_put_columns(FILE *out, const char *text, size_t columns);
 /* The same with at most 1000 bytes, for sentences from elsewhere. */
 void cli_put_text(FILE *out, const char *text);
 /* A line: `before`, which is ours, and such a sentence. Nothing if the sentence is empty. */

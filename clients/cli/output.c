@@ -6,8 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define OTHER_COLUMNS 80 /* of a terminal that does not say its width */
 
 /* True for a pipe, a terminal or /dev/null, which must not be replaced by a file. */
 static bool is_special(const char *path) {
@@ -82,4 +85,15 @@ void output_finish(struct output *output) {
     if (output->temporary[0])
         unlink(output->temporary);
     output->temporary[0] = 0;
+}
+
+size_t output_terminal_columns(int fd) {
+    struct winsize size;
+    if (!isatty(fd))
+        return 0;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : OTHER_COLUMNS;
+}
+
+size_t output_columns(const char *path) {
+    return strcmp(path, "-") == 0 ? output_terminal_columns(STDOUT_FILENO) : 0;
 }

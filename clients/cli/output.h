@@ -28,4 +28,9 @@ SONDE_MUST_USE sonde_err output_commit(struct output *output, struct sonde_diag 
 /* Closes the output, and deletes the temporary file if it was not committed. */
 void output_finish(struct output *output);
 
+/* The number of columns of the terminal that a file descriptor is; 0 = it is no terminal. */
+size_t output_terminal_columns(int fd);
+/* The same of the output of that path: 0, unless it is "-" and stdout is a terminal. */
+size_t output_columns(const char *path);
+
 #endif

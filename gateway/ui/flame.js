@@ -3,7 +3,7 @@
 // the profile. A view is a range of the root's width, [from, to] of 0..1, and a first row.
 import { certain, KIND } from './profile.js';
 import { fitCanvas, themeColours } from './dom.js';
-import { nodeName, textHash } from './tree.js';
+import { shownName, textHash } from './tree.js';
 
 const ROW = 19, FONT = '12px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace', NARROWEST = 1.5;
 // The hues of the pictures that the service draws: the program, libraries, JIT code, the kernel, memory, threads.
@@ -158,7 +158,7 @@ export class Flame {
     }
 
     label(c, n, x, width, y, theme) {
-        let text = nodeName(this.tree, n);
+        let text = shownName(this.tree, n);
         if (this.isDiff && n > 0) {
             const { sign } = changeOf(this.tree, n, this.byShare);
             text = (sign > 0 ? '▲ ' : sign < 0 ? '▼ ' : '') + text;

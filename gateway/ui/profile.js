@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A profile in columns. Captures, history, heaps, threads, streams and dropped files all become one, so every view is drawn alike.
 //
-//   functions[f]           { name, file, module, kind }, without duplicates
+//   functions[f]           { name, file, module, kind }, without duplicates; after showNames also { shown }, the name in this view
 //   start[s]..start[s+1]   the frames of stack s in `frame` (function) and `line`, outermost first
 //   values[t][s]           the value of stack s in sample type t; thread[s] is an index in `threads`
 //   side[s]                1 if stack s belongs to the base of a difference; null if there is none
 //   counts[s]              of a difference: the number of samples of stack s; null if it is unknown
+
+import { viewNames } from './names.js';
 
 export const KIND = { UNKNOWN: 0, APPLICATION: 1, LIBRARY: 2, KERNEL: 3, JIT: 4, NOTE: 5, THREAD: 6 };
 
@@ -31,6 +33,13 @@ export class Profile {
             this.index.set(key, id);
         }
         return id;
+    }
+
+    // Names all functions for a view. Functions that are added later change the names of others only if they would look equal.
+    showNames() {
+        if (this.namedCount === this.functions.length) return;
+        this.namedCount = this.functions.length;
+        viewNames(this.functions.map((fn) => fn.name)).forEach((shown, i) => { this.functions[i].shown = this.functions[i].kind === KIND.THREAD ? this.functions[i].name : shown; });
     }
 
     // Ends the stack whose frames were pushed to `frame` and `line`.

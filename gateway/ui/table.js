@@ -39,7 +39,7 @@ export class FunctionTable {
 
     render() {
         const column = this.columns.find(([key]) => key === this.sort) ?? this.columns[0], fns = this.tree.profile.functions;
-        const rows = this.rows.filter((row) => !this.regex || this.regex.test(fns[row.fn].name)).sort((a, b) => column[3](b) - column[3](a));
+        const rows = this.rows.filter((row) => !this.regex || this.regex.test(fns[row.fn].name) || this.regex.test(fns[row.fn].shown)).sort((a, b) => column[3](b) - column[3](a));
         const head = this.columns.map(([key, title, hint]) => h('th', { scope: 'col', 'aria-sort': key === column[0] ? 'descending' : 'none' },
             button(key === column[0] ? `${title} ↓` : title, () => {
                 this.sort = key;
@@ -49,7 +49,7 @@ export class FunctionTable {
         const body = rows.slice(0, this.limit).map((row) => {
             const fn = fns[row.fn];
             return h('tr', { class: row.verdict && !row.verdict.verdict ? 'muted' : null }, this.columns.map(([, , , , text]) => h('td', { class: 'number' }, text(row))),
-                h('td', {}, button(fn.name, () => this.onpick(row.fn), { class: 'name', title: 'callers and callees' })), h('td', { class: 'muted' }, fn.module));
+                h('td', {}, button(fn.shown, () => this.onpick(row.fn), { class: 'name', title: `callers and callees of ${fn.name}` })), h('td', { class: 'muted' }, fn.module));
         });
         const more = rows.length > this.limit && button(`show ${Math.min(STEP * 10, rows.length - this.limit)} more of ${rows.length.toLocaleString('en')}`, () => {
             this.limit += STEP * 10;
@@ -69,7 +69,8 @@ export class Sandwich {
 
     show(profile, type, fn, options, unit, settings) {
         this.destroy();
-        const name = profile.functions[fn]?.name ?? '';
+        profile.showNames();
+        const name = profile.functions[fn]?.shown ?? '';
         const part = (title, key, upwards) => {
             const tree = buildTree(profile, type, stackPaths(profile, { ...options, inverted: false, threads: false, [key]: fn }));
             const canvas = h('canvas', { role: 'img', 'aria-label': `${title} of ${name}` }), line = h('div', { class: 'detail' }, '');
@@ -77,7 +78,7 @@ export class Sandwich {
                 line, h('div', { class: 'flame' }, canvas));
             this.element.append(box);
             const pick = (n) => n > 0 && this.onpick(tree.fn[n]);
-            const tell = (n) => { line.textContent = n > 0 ? `${profile.functions[tree.fn[n]].name}  ${formatValue(tree.total[n], unit)}  ${percent(tree.total[n], tree.total[0])}` : ''; };
+            const tell = (n) => { line.textContent = n > 0 ? `${formatValue(tree.total[n], unit)}  ${percent(tree.total[n], tree.total[0])}  ${profile.functions[tree.fn[n]].shown}` : ''; };
             const flame = Object.assign(new Flame(canvas, { onhover: tell, onselect: tell, onzoom() {}, onmenu: pick }), settings, { upwards, firstDepth: 1 });
             flame.show(tree, 0);
             this.flames.push(flame);

@@ -4,6 +4,7 @@
 import { getJson } from './api.js';
 import { button, choice, formatTime, formatValue, h, message, number } from './dom.js';
 import { attempt } from './load.js';
+import { viewNames } from './names.js';
 import { KIND, Profile } from './profile.js';
 import { getState, setState } from './state.js';
 import { createViewer } from './viewer.js';
@@ -28,12 +29,15 @@ function groupThreads({ threads = [], stacks = [] }) {
         if (!groups.has(key)) groups.set(key, { frames: stacks[thread.stack - 1]?.frames ?? [], error: thread.error, threads: [] });
         groups.get(key).threads.push(thread);
     }
+    const names = [...new Set(stacks.flatMap((stack) => (stack.frames ?? []).map(frameName)))], shown = viewNames(names);
+    const shownOf = new Map(names.map((name, i) => [name, shown[i]]));
     return [...groups.values()].map((group) => {
         const values = (get) => countedValues(group.threads.map(get)), waits = values((thread) => thread.waitChannel);
         const cpu = group.threads.reduce((sum, thread) => sum + number(thread.cpuNs), 0), id = group.frames.map(frameName).join('\n') || group.error;
         const facts = `${values((thread) => thread.name)} · ${values((thread) => THREAD_STATES[thread.state] ?? thread.state)}${waits && ` · in ${waits}`}`
             + ` · ${formatValue(cpu, 'nanoseconds')} of CPU time`;
-        return { ...group, cpu, id, facts, text: `${id} ${waits} ${group.threads.map((thread) => `${thread.name} ${thread.tid}`).join(' ')}`.toLowerCase() };
+        const frameNames = group.frames.map((frame) => shownOf.get(frameName(frame)));
+        return { ...group, frameNames, cpu, id, facts, text: `${id} ${frameNames.join(' ')} ${waits} ${group.threads.map((thread) => `${thread.name} ${thread.tid}`).join(' ')}`.toLowerCase() };
     }).sort((a, b) => b.threads.length - a.threads.length || b.cpu - a.cpu);
 }
 
@@ -52,13 +56,13 @@ function threadsProfile({ threads = [], stacks = [], unixNs: time, note }) {
 }
 
 function groupElement(group, opened) {
-    const body = h('div'), fill = () => body.append(h('ol', {}, group.frames.map((frame) => h('li', {}, frameName(frame), h('span', { class: 'muted' },
+    const body = h('div'), fill = () => body.append(h('ol', {}, group.frames.map((frame, i) => h('li', { title: frameName(frame) }, group.frameNames[i], h('span', { class: 'muted' },
         ` ${frame.module}${frame.file ? ` · ${frame.file}${frame.line ? `:${frame.line}` : ''}` : ''}`)))),
     h('p', { class: 'muted' }, `threads ${andMore(group.threads.map((thread) => thread.tid), TIDS_SHOWN)}${group.error ? ` · ${group.error}` : ''}`));
     const element = h('details', { class: 'group', open: opened.has(group.id), ontoggle: () => {
         opened[element.open ? 'add' : 'delete'](group.id);
         if (element.open && !body.firstChild) fill();
-    } }, h('summary', {}, h('b', {}, group.threads.length), ` ${group.frames.slice(0, 3).map(frameName).join(' ← ') || 'no stack'} `, h('div', { class: 'muted' }, group.facts)), body);
+    } }, h('summary', {}, h('b', {}, group.threads.length), ` ${group.frameNames.slice(0, 3).join(' ← ') || 'no stack'} `, h('div', { class: 'muted' }, group.facts)), body);
     return element;
 }
 

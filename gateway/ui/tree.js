@@ -17,7 +17,7 @@ export function searchRegex(text, matchCase = false) {
     }
 }
 
-export const matchesOf = (profile, regex) => profile.functions.map((fn) => regex !== null && regex.test(fn.name));
+export const matchesOf = (profile, regex) => profile.functions.map((fn) => regex !== null && (regex.test(fn.name) || regex.test(fn.shown ?? fn.name)));
 
 // Which frames of a stack are drawn, outermost first:
 //   focus    only stacks that contain this function (a regular expression)
@@ -117,6 +117,7 @@ export function textHash(text) {
 // same for the same path of functions in every profile. squares and baseSquares are the sums of the samples' squared weights, if
 // their numbers are known.
 export function buildTree(profile, type, paths = stackPaths(profile)) {
+    profile.showNames();
     const raw = grow(profile, type, paths), sums = sumUp(raw), count = raw.parent.length, place = new Int32Array(count), stack = [0];
     const ints = () => new Int32Array(count), reals = () => new Float64Array(count), names = profile.functions.map((fn) => textHash(fn.name));
     const tree = { profile, count, fn: ints(), line: ints(), parent: ints(), depth: ints(), end: ints(), id: new Uint32Array(count), offset: reals(),
@@ -151,6 +152,7 @@ function setEnds(tree) {
 }
 
 export const nodeName = (tree, n) => (n === 0 ? 'all' : tree.profile.functions[tree.fn[n]].name);
+export const shownName = (tree, n) => (n === 0 ? 'all' : tree.profile.functions[tree.fn[n]].shown);
 
 // Each function once: { fn, self, total, baseSelf, baseTotal, squares, baseSquares }; recursion counts once.
 export function functionTable(tree) {

@@ -10,7 +10,7 @@ import { closeMenu, copyText, menuButton, showDialog, showMenu } from './menu.js
 import { changeText, join, judge, KIND, leastChange } from './profile.js';
 import { getState, isOn, setState } from './state.js';
 import { FunctionTable, Sandwich } from './table.js';
-import { buildTree, literal, nodeName, searchRegex, searchTree, stackPaths } from './tree.js';
+import { buildTree, literal, nodeName, searchRegex, searchTree, shownName, stackPaths } from './tree.js';
 
 const FEW = 0.05; // share of the total: if larger changes can be overlooked, say so
 let keyReceiver = null;
@@ -240,10 +240,11 @@ class Viewer {
 
     describe(n) {
         const t = this.tree, unit = this.unit, fn = n > 0 ? t.profile.functions[t.fn[n]] : null;
-        const texts = [h('b', {}, nodeName(t, n)), ` ${formatValue(t.total[n], unit)}, ${percent(t.total[n], t.total[0])}`];
+        const texts = [`${formatValue(t.total[n], unit)}, ${percent(t.total[n], t.total[0])}`];
         if (this.flame.zoomed > 0 && n !== this.flame.zoomed) texts.push(`, ${percent(t.total[n], t.total[this.flame.zoomed])} of the zoomed frame`);
         if (n > 0) texts.push(` · itself ${formatValue(t.self[n], unit)}, ${percent(t.self[n], t.total[0])}`);
         if (this.base) texts.push(` · base ${formatValue(t.baseTotal[n], unit)}, ${percent(t.baseTotal[n], t.baseTotal[0])}${t.changes || changeOf(t, n, this.byShare).sign ? '' : ' (no change)'}${this.verdictText(n)}`);
+        texts.push(h('b', { title: nodeName(t, n) }, ` ${shownName(t, n)}`)); // after the numbers, because it may be long
         if (fn) texts.push(h('span', { class: 'muted' }, ` · ${fn.kind === KIND.KERNEL ? 'kernel' : fn.module || 'no module'}${fn.file ? ` · ${fn.file}${t.line[n] ? `:${t.line[n]}` : ''}` : ''}`));
         this.detail.replaceChildren(...texts);
     }

@@ -88,14 +88,19 @@ def save(files):
     return paths
 
 
-def page(paths):
+def run_node(script, *words):
+    """The lines of JSON that a script of this folder prints, which gets the folder of the page's modules and the words."""
     folder = os.path.join(stack.WORK, "ui")
     if not os.path.exists(folder):
         shutil.copytree("gateway/ui", folder)
         with open(os.path.join(folder, "package.json"), "w", encoding="utf-8") as out:
             out.write('{"type": "module"}')
-    done = subprocess.run(["node", "tests/ui/readers.mjs", folder, *paths], check=True, capture_output=True, text=True)
+    done = subprocess.run(["node", f"tests/ui/{script}", folder, *words], check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def page(paths):
+    return run_node("readers.mjs", *paths)
 
 
 def command(path):
@@ -155,6 +160,13 @@ def test_both_judge_changes_alike():
             for bound in ("low", "high"):
                 assert abs(share[bound] - seen[name][bound]) < 1e-6, (before, after, name, share, seen[name])
             check.equal((before, after, name, words[seen[name]["verdict"]]), (before, after, name, share["verdict"].replace("not enough samples", "within noise")))
+
+
+def test_names_are_as_readable_as_those_of_the_command_line():
+    seen = run_node("names.mjs", "tests/unit/draw/names/names.txt")[0]
+    check.equal((seen["count"] > 60, seen["wrong"], seen["deep"]), (True, [], True))
+    check.equal(seen["view"], ["shop::hash(std::string_view)", "shop::hash(char const*)", "shop::index(...)", "std::string::size()",
+                               "std::__cxx11::basic_string<char>::size()"])
 
 
 def test_a_type_can_be_chosen():

@@ -25,9 +25,11 @@ void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts);
 /* Whether the growth of a function may be noise. False if it is not known. */
 bool draw_is_noise(const struct sonde_draw_comparison *sides, const char *name, const char *module);
 
-/* The table of functions, at most options->max_rows. The head is the caller's. */
-void draw_changes_table(const struct sonde_comparison *comparison,
-                        const struct sonde_draw_options *options, struct sonde_buf *out);
+/* The table of functions, at most options->max_rows. The head is the caller's. Errors:
+ * SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err draw_changes_table(const struct sonde_comparison *comparison,
+                                            const struct sonde_draw_options *options,
+                                            struct sonde_buf *out);
 /* Everything, as JSON. Numbers that are not known are null. */
 void draw_changes_json(const struct sonde_comparison *comparison,
                        const struct sonde_draw_comparison *sides, struct sonde_buf *out);

@@ -3,8 +3,8 @@
  * Columns are: the change of the function itself (flat) and with its callees (cum), each as a value
  * and, with its interval, as a change of its share of the total or in percent of the base's. */
 #include "api/draw/compare/changes.h"
+#include "api/draw/names/view_names.h"
 #include "api/draw/render.h"
-#include "api/draw/short_name.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define VALUE_COLUMN   10
 #define PERCENT_COLUMN 18
 #define NAME_COLUMN    61
-#define LEAST_NAME     20
+#define LEAST_NAME     16
 #define MAX_CAUSES     5
 
 struct table {
@@ -20,7 +20,8 @@ struct table {
     const struct sonde_draw_options *options;
     struct sonde_buf *out;
     struct draw_unit unit;
-    double whole; /* what percentages are of */
+    struct sonde_arena *arena; /* for names */
+    double whole;              /* what percentages are of */
     bool is_normalised;
 };
 
@@ -56,15 +57,12 @@ static void put_change(const struct table *table, const struct verdict_change ch
     sonde_buf_puts(table->out, mark[0] ? mark : "  ");
 }
 
-static void put_name(const struct table *table, const char *name) {
-    size_t columns = table->options->max_columns;
-    sonde_buf_putc(table->out, ' ');
-    if (columns == 0)
-        sonde_buf_puts(table->out, name);
-    else
-        draw_short_name(table->out, name,
-                        columns < NAME_COLUMN + LEAST_NAME ? LEAST_NAME : columns - NAME_COLUMN);
-    sonde_buf_putc(table->out, '\n');
+/* Replaces names by readable ones, unless full ones are wanted. */
+static sonde_err show_names(const struct table *table, const char **names, size_t count,
+                            size_t columns) {
+    if (table->options->full_names)
+        return SONDE_OK;
+    return draw_row_names(names, count, columns, table->arena, names);
 }
 
 static bool is_shown(const struct table *table, const struct sonde_comparison_function *function) {
@@ -96,18 +94,23 @@ static struct draw_unit choose_unit(const struct table *table, size_t rows) {
     return draw_column_unit(smallest, largest, comparison->type.unit);
 }
 
-static void put_cause(const struct table *table, const struct sonde_comparison_cause *cause) {
+static sonde_err put_cause(const struct table *table, const struct sonde_comparison_cause *cause) {
+    const char *names[1 + SONDE_COMPARISON_CALLERS] = {cause->function->name};
     struct sonde_buf *out = table->out;
-    sonde_buf_puts(out, "# explained by ");
-    sonde_buf_puts(out, cause->function->name);
-    sonde_buf_puts(out, ": ");
+    memcpy(names + 1, cause->callers, cause->caller_count * sizeof *names);
+    sonde_err err = show_names(table, names, 1 + cause->caller_count, 0);
+    if (err)
+        return err;
+    sonde_buf_printf(out, "# explained by %s: ", names[0]);
     draw_put_percent_change(out, &cause->function->total[table->comparison->measure], table->whole);
     for (size_t i = 0; i < cause->caller_count; i++)
-        sonde_buf_printf(out, " ← %s", cause->callers[i]);
+        sonde_buf_printf(out, " ← %s", names[1 + i]);
     sonde_buf_puts(out, cause->has_more_callers ? " ← …\n" : "\n");
+    return SONDE_OK;
 }
 
-static void put_head(const struct table *table) {
+static sonde_err put_head(const struct table *table) {
+    sonde_err err = SONDE_OK;
     const struct sonde_comparison *comparison = table->comparison;
     sonde_buf_puts(table->out, comparison->measure == VERDICT_SHARE
                                    ? "# flat% and cum% are changes of the share of the total\n"
@@ -116,38 +119,67 @@ static void put_head(const struct table *table) {
         sonde_buf_printf(table->out,
                          "# ± is the %g %% interval; ~ is within noise, ? has too few samples\n",
                          100 * comparison->confidence);
-    for (size_t i = 0; i < comparison->cause_count && i < MAX_CAUSES; i++)
-        put_cause(table, &comparison->causes[i]);
+    for (size_t i = 0; i < comparison->cause_count && i < MAX_CAUSES && !err; i++)
+        err = put_cause(table, &comparison->causes[i]);
+    return err;
 }
 
-void draw_changes_table(const struct sonde_comparison *comparison,
-                        const struct sonde_draw_options *options, struct sonde_buf *out) {
+/* The first functions that changed. */
+static sonde_err put_rows(const struct table *table, size_t count) {
+    const struct sonde_comparison *comparison = table->comparison;
+    size_t columns = table->options->max_columns, chosen = 0;
+    const struct sonde_comparison_function **rows =
+        sonde_arena_alloc(table->arena, count * sizeof *rows);
+    const char **names = sonde_arena_alloc(table->arena, count * sizeof *names);
+    if (!rows || !names)
+        return SONDE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < comparison->function_count && chosen < count; i++) {
+        if (!is_shown(table, &comparison->functions[i]))
+            continue;
+        rows[chosen] = &comparison->functions[i];
+        names[chosen++] = comparison->functions[i].name;
+    }
+    if (columns)
+        columns = columns < NAME_COLUMN + LEAST_NAME ? LEAST_NAME : columns - NAME_COLUMN;
+    sonde_err err = show_names(table, names, chosen, columns);
+    for (size_t i = 0; i < chosen && !err; i++) {
+        put_change(table, rows[i]->self);
+        put_change(table, rows[i]->total);
+        sonde_buf_printf(table->out, " %s\n", names[i]);
+    }
+    return err;
+}
+
+static sonde_err put_table(struct table *table) {
+    const struct sonde_comparison *comparison = table->comparison;
+    size_t count = 0, most = table->options->max_rows;
+    for (size_t i = 0; i < comparison->function_count; i++)
+        count += is_shown(table, &comparison->functions[i]);
+    size_t rows = most && most < count ? most : count;
+    table->unit = choose_unit(table, rows);
+    sonde_err err = put_head(table);
+    if (err || count == 0) {
+        sonde_buf_puts(table->out, "no difference\n");
+        return err;
+    }
+    if (rows < count)
+        sonde_buf_printf(table->out, "Showing %zu of %zu functions\n", rows, count);
+    sonde_buf_puts(table->out,
+                   "      flat             flat%          cum              cum%   name\n");
+    return put_rows(table, rows);
+}
+
+sonde_err draw_changes_table(const struct sonde_comparison *comparison,
+                             const struct sonde_draw_options *options, struct sonde_buf *out) {
+    struct sonde_arena arena = {0};
     struct table table = {.comparison = comparison,
                           .options = options,
                           .out = out,
+                          .arena = &arena,
                           .whole = sonde_comparison_whole(comparison),
                           .is_normalised =
                               options->comparison && options->comparison->is_normalised};
-    size_t count = 0, rows, shown = 0;
-    for (size_t i = 0; i < comparison->function_count; i++)
-        count += is_shown(&table, &comparison->functions[i]);
-    rows = options->max_rows && options->max_rows < count ? options->max_rows : count;
-    table.unit = choose_unit(&table, rows);
-    put_head(&table);
-    if (count == 0) {
-        sonde_buf_puts(out, "no difference\n");
-        return;
-    }
-    if (rows < count)
-        sonde_buf_printf(out, "Showing %zu of %zu functions\n", rows, count);
-    sonde_buf_puts(out, "      flat             flat%          cum              cum%   name\n");
-    for (size_t i = 0; i < comparison->function_count && shown < rows; i++) {
-        const struct sonde_comparison_function *function = &comparison->functions[i];
-        if (!is_shown(&table, function))
-            continue;
-        shown++;
-        put_change(&table, function->self);
-        put_change(&table, function->total);
-        put_name(&table, function->name);
-    }
+    sonde_err err = put_table(&table);
+    sonde_arena_finish(&arena);
+    return err;
 }

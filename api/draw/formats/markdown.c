@@ -236,7 +236,7 @@ static void put_function(const struct markdown *state, uint32_t number) {
     else
         put_sampled(state, frame->cum, state->accuracy->cum, number);
     sonde_buf_puts(state->out, " | ");
-    put_code(state->out, frame->name, true);
+    put_code(state->out, frame->shown, true);
     sonde_buf_puts(state->out, " | ");
     if (frame->module[0])
         put_code(state->out, frame->module, true);
@@ -288,7 +288,7 @@ static void put_path(const struct markdown *state, uint32_t leaf) {
             i = depth - (FRAMES - OUTERMOST) + 1;
             frame = draw_tree_frame(state->tree, draw_tree_node(state->tree, path[i])->frame);
         }
-        put_code(out, frame->name, false);
+        put_code(out, frame->shown, false);
     }
     sonde_buf_putc(out, '\n');
 }
@@ -390,8 +390,11 @@ sonde_err draw_markdown(const struct sonde_profile *profile,
                         struct sonde_diag *diag) {
     size_t index = draw_time_type(profile, options);
     uint32_t *leaves = calloc(sonde_profile_sample_count(profile) + 1, sizeof *leaves);
-    struct draw_tree_options tree_options = {
-        .type_index = index, .base_index = index, .merge_threads = true, .leaves = leaves};
+    struct draw_tree_options tree_options = {.type_index = index,
+                                             .base_index = index,
+                                             .merge_threads = true,
+                                             .readable_names = !options->full_names,
+                                             .leaves = leaves};
     struct markdown state = {.out = out,
                              .unit = sonde_profile_type(profile, index).unit,
                              .comparison = options->comparison,

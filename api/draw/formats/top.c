@@ -5,9 +5,9 @@
  * difference has a table of changes instead, whose percentages are of the base's total. */
 #include "api/draw/accuracy.h"
 #include "api/draw/compare/changes.h"
+#include "api/draw/names/view_names.h"
 #include "api/draw/negatives.h"
 #include "api/draw/render.h"
-#include "api/draw/short_name.h"
 #include "api/draw/title.h"
 #include "api/draw/tree.h"
 
@@ -160,21 +160,12 @@ static struct draw_unit choose_unit(const struct draw_tree *tree, const uint32_t
     return draw_column_unit(smallest, absolute(tree->total), unit);
 }
 
-static void put_name(const char *name, size_t max_columns, struct sonde_buf *out) {
-    if (max_columns == 0)
-        sonde_buf_puts(out, name);
-    else
-        draw_short_name(out, name,
-                        max_columns < NAME_COLUMN + LEAST_NAME ? LEAST_NAME
-                                                               : max_columns - NAME_COLUMN);
-    sonde_buf_putc(out, '\n');
-}
-
 /* ---- Rows ---- */
 
 struct rows {
     const struct draw_tree *tree;
     const uint32_t *order; /* frames */
+    const char **names;    /* of the rows, as they are shown */
     uint32_t count;
     const struct draw_accuracy *accuracy;
     bool has_doubts; /* a row's value is not exact */
@@ -204,7 +195,7 @@ static void put_doubt(const struct rows *rows, const struct verdict_cell *cells,
         sonde_buf_puts(out, points > 0 ? " ±<0.1" : "      ");
 }
 
-static void put_row(struct rows *rows, uint32_t row, size_t max_columns, struct sonde_buf *out) {
+static void put_row(struct rows *rows, uint32_t row, struct sonde_buf *out) {
     const struct draw_frame *frame = draw_tree_frame(rows->tree, rows->order[row]);
     rows->sum = draw_add(rows->sum, frame->flat);
     put_cell(out, frame->flat, &rows->unit);
@@ -216,12 +207,28 @@ static void put_row(struct rows *rows, uint32_t row, size_t max_columns, struct 
         put_doubt(rows, rows->accuracy->flat, row, out);
         put_doubt(rows, rows->accuracy->cum, row, out);
     }
-    sonde_buf_puts(out, "  ");
-    put_name(frame->name, max_columns, out);
+    sonde_buf_printf(out, "  %s\n", rows->names[row]);
 }
 
-static void put_rows(struct rows *rows, const struct sonde_profile *profile,
-                     const struct sonde_draw_options *options, struct sonde_buf *out) {
+/* `columns`: of the whole table; 0 = no limit. */
+static sonde_err choose_names(struct rows *rows, size_t columns, bool are_full,
+                              struct sonde_arena *arena) {
+    size_t taken = NAME_COLUMN + (rows->has_doubts ? DOUBT_COLUMNS : 0);
+    rows->names = sonde_arena_alloc(arena, (rows->count + 1) * sizeof *rows->names);
+    if (!rows->names)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < rows->count; i++)
+        rows->names[i] = draw_tree_frame(rows->tree, rows->order[i])->name;
+    if (are_full)
+        return SONDE_OK;
+    if (columns)
+        columns = columns < taken + LEAST_NAME ? LEAST_NAME : columns - taken;
+    return draw_row_names(rows->names, rows->count, columns, arena, rows->names);
+}
+
+static sonde_err put_rows(struct rows *rows, const struct sonde_profile *profile,
+                          const struct sonde_draw_options *options, struct sonde_buf *out) {
+    struct sonde_arena arena = {0};
     uint32_t all = rows->count;
     size_t columns = options->max_columns;
     if (options->max_rows && options->max_rows < all)
@@ -235,16 +242,18 @@ static void put_rows(struct rows *rows, const struct sonde_profile *profile,
         sonde_buf_printf(out, "Showing %u of %u functions\n", rows->count, all);
     sonde_buf_printf(out, "      flat   flat%%    sum%%        cum    cum%%%s  name\n",
                      rows->has_doubts ? " ±flat  ±cum" : "");
-    if (rows->has_doubts && columns)
-        columns -= DOUBT_COLUMNS;
-    for (uint32_t i = 0; i < rows->count; i++)
-        put_row(rows, i, columns, out);
+    sonde_err err = choose_names(rows, columns, options->full_names, &arena);
+    for (uint32_t i = 0; i < rows->count && !err; i++)
+        put_row(rows, i, out);
+    sonde_arena_finish(&arena);
+    return err;
 }
 
 /* Lists every frame that has a value, without the root. */
-static void put_table(const struct draw_tree *tree, uint32_t *order,
-                      const struct draw_accuracy *accuracy, const struct sonde_profile *profile,
-                      const struct sonde_draw_options *options, struct sonde_buf *out) {
+static sonde_err put_table(const struct draw_tree *tree, uint32_t *order,
+                           const struct draw_accuracy *accuracy,
+                           const struct sonde_profile *profile,
+                           const struct sonde_draw_options *options, struct sonde_buf *out) {
     uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame;
     struct rows rows = {.tree = tree, .order = order, .accuracy = accuracy};
     for (uint32_t i = 0; i < tree->frames.count; i++)
@@ -253,10 +262,10 @@ static void put_table(const struct draw_tree *tree, uint32_t *order,
     qsort_r(order, rows.count, sizeof *order, options->by_total ? compare_totals : compare_frames,
             (void *)(uintptr_t)tree);
     put_header(profile, options, tree->total, out);
-    if (rows.count == 0)
-        sonde_buf_puts(out, "no samples\n");
-    else
-        put_rows(&rows, profile, options, out);
+    if (rows.count > 0)
+        return put_rows(&rows, profile, options, out);
+    sonde_buf_puts(out, "no samples\n");
+    return SONDE_OK;
 }
 
 static sonde_err sum_and_put(struct draw_tree *tree, const uint32_t *leaves,
@@ -268,7 +277,7 @@ static sonde_err sum_and_put(struct draw_tree *tree, const uint32_t *leaves,
     if (!err)
         err = draw_accuracy_init(&accuracy, profile, options->type_index, tree, leaves);
     if (!err)
-        put_table(tree, order, &accuracy, profile, options, out);
+        err = put_table(tree, order, &accuracy, profile, options, out);
     draw_accuracy_finish(&accuracy);
     free(order);
     return err;
@@ -282,8 +291,9 @@ sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_
     struct draw_tree *tree = NULL;
     if (options->comparison && options->comparison->functions) {
         put_comparison(profile, options->type_index, options->comparison, out);
-        draw_changes_table(options->comparison->functions, options, out);
-        return SONDE_OK;
+        return draw_changes_table(options->comparison->functions, options, out)
+                   ? sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory")
+                   : SONDE_OK;
     }
     uint32_t *leaves = calloc(sonde_profile_sample_count(profile) + 1, sizeof *leaves);
     tree_options.leaves = leaves;

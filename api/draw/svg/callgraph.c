@@ -58,7 +58,7 @@ static void measure(struct callgraph *call) {
         const struct draw_frame *frame = draw_tree_frame(call->tree, node->frame);
         struct sonde_buf self = {0}, all = {0};
         put_costs(call, frame, &self, &all);
-        size_t chars = draw_text_width(frame->name);
+        size_t chars = draw_text_width(frame->shown);
         chars = chars > NAME_CHARS ? NAME_CHARS : chars;
         chars = self.len > chars ? self.len : chars;
         chars = all.len > chars ? all.len : chars;
@@ -102,12 +102,12 @@ static void put_node(const struct callgraph *call, const struct draw_graph_node 
     if (draw_is_noise(call->options->comparison, frame->name, frame->module))
         memcpy(colour, "W0", 3);
     put_costs(call, frame, &self, &all);
-    sonde_buf_printf(out, "<g class=\"node\" data-v=\"%lld %lld\"><title>", (long long)frame->cum,
+    sonde_buf_printf(out, "<g class=\"node\" data-v=\"%lld %lld\"", (long long)frame->cum,
                      (long long)frame->flat);
-    draw_xml(out, frame->name, 0);
+    draw_put_names(out, frame->name, frame->shown);
     sonde_buf_printf(out, " (%.2f%%)</title>", draw_percent(frame->cum, call->tree->total));
     put_box(out, node, colour);
-    put_text(out, node->x, y, size, frame->name, NAME_CHARS);
+    put_text(out, node->x, y, size, frame->shown, NAME_CHARS);
     put_text(out, node->x, y + size * LINE, size, sonde_buf_slice(&self).data, 0);
     if (all.len)
         put_text(out, node->x, y + 2 * size * LINE, size, sonde_buf_slice(&all).data, 0);

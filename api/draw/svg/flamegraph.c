@@ -2,12 +2,12 @@
  *
  * Draws the flame graph: one path element per frame, depth first, in a form that the script parses:
  *
- *     <path class="a1" d="M12 340h400v17H12z" data-v="TOTAL SELF" data-n="FOLDED">
+ *     <path class="a1" d="M12 340h400v17H12z" data-v="TOTAL SELF" data-n="FOLDED" data-s="SHOWN">
  *     <title>name (33.3%)</title></path>
  *
- * The script derives the depth from y and the parent from the order. Frames that are too narrow are
- * merged into one grey frame "(n more)" beside their siblings, or if that is too narrow, too,
- * counted in data-n of their parent. */
+ * The script derives the depth from y and the parent from the order. data-s is the readable name,
+ * if it is not the full one. Frames that are too narrow are merged into one grey frame "(n more)"
+ * beside their siblings, or if that is too narrow, too, counted in data-n of their parent. */
 #include "api/draw/compare/changes.h"
 #include "api/draw/compare/evidence.h"
 #include "api/draw/svg/svg.h"
@@ -98,19 +98,18 @@ static void put_frame(struct flamegraph *flame, const char *colour, double x, in
                      (long long)total, (long long)self);
 }
 
-static void put_name(struct flamegraph *flame, const char *name, double x, int64_t total,
-                     uint32_t depth) {
+static void put_name(struct flamegraph *flame, const char *name, const char *shown, double x,
+                     int64_t total, uint32_t depth) {
     struct sonde_buf *out = flame->page->out;
     const double inner = DRAW_WIDTH - 2 * DRAW_SIDE;
-    sonde_buf_puts(out, "><title>");
-    draw_xml(out, name, 0);
+    draw_put_names(out, name, shown);
     sonde_buf_printf(out, " (%.2f%%)</title></path>", 100 * share(flame, total));
     double width_chars = (share(flame, total) * inner - 6) / DRAW_CHAR;
     if (width_chars >= 3) {
         sonde_buf_puts(out, "<text x=\"");
         draw_number(out, DRAW_SIDE + x * inner + 3);
         sonde_buf_printf(out, "\" y=\"%d\">", flame->page->bottom - ROW * (int)(depth + 1) + 13);
-        draw_xml(out, name, (size_t)width_chars);
+        draw_xml(out, shown, (size_t)width_chars);
         sonde_buf_puts(out, "</text>");
     }
     sonde_buf_putc(out, '\n');
@@ -207,7 +206,8 @@ static void on_enter(void *context, uint32_t number) {
         sonde_buf_printf(flame->page->out, " data-n=\"%u\"", place->folded_count);
     if (flame->options->palette == SONDE_PALETTE_DIFF)
         put_base(flame, number);
-    put_name(flame, draw_tree_name(flame->tree, number), place->x, node->total, node->depth);
+    const struct draw_frame *frame = draw_tree_frame(flame->tree, node->frame);
+    put_name(flame, frame->name, frame->shown, place->x, node->total, node->depth);
 }
 
 static void on_leave(void *context, uint32_t number) {
@@ -222,7 +222,7 @@ static void on_leave(void *context, uint32_t number) {
                share(flame, place->folded);
     put_frame(flame, "z0", x, place->folded, place->folded, node->depth + 1);
     sonde_buf_printf(flame->page->out, " data-n=\"%u\"", place->folded_count);
-    put_name(flame, name, x, place->folded, node->depth + 1);
+    put_name(flame, name, name, x, place->folded, node->depth + 1);
 }
 
 static sonde_err put_picture(struct flamegraph *flame) {

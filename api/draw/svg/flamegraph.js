@@ -28,7 +28,7 @@
             const y = frames ? Number(el.getAttribute('d').split(/[ h]/)[1]) : 0, v = el.dataset.v.split(' ').map(Number);
             floor = floor ?? y;
             const depth = Math.round((floor - y) / ROW), name = el.querySelector('title').textContent.replace(/ \([^()]*%\)$/, '');
-            const node = { name, cls: el.getAttribute('class'), total: v[0], self: v[1] || 0, more: el.dataset.n, base: el.dataset.b,
+            const node = { name, short: el.dataset.s ?? name, cls: el.getAttribute('class'), total: v[0], self: v[1] || 0, more: el.dataset.n, base: el.dataset.b,
                 depth, up: depth ? path[depth - 1] : null, kids: [], id: list.length, el };
             path[depth] = node;
             if (node.up) node.up.kids.push(node);
@@ -42,7 +42,7 @@
     function invert(list) {
         const child = (at, n) => {
             const key = n.cls + n.name, is = at.by.get(key) ||
-                { name: n.name, cls: n.cls, total: 0, self: 0, depth: at.depth + 1, up: at, kids: [], by: new Map() };
+                { name: n.name, short: n.short, cls: n.cls, total: 0, self: 0, depth: at.depth + 1, up: at, kids: [], by: new Map() };
             if (!at.by.has(key)) at.kids.push(is);
             at.by.set(key, is);
             return is;
@@ -79,7 +79,7 @@
         const term = state.get('s') || '', flags = on('c') ? 'i' : '';
         let regex = null, sum = 0;
         try { regex = term && new RegExp(term, flags); } catch { regex = new RegExp(term.replace(/[^\w\s]/g, '\\$&'), flags); }
-        matches = regex ? list.filter((n) => regex.test(n.name)) : [];
+        matches = regex ? list.filter((n) => regex.test(n.name) || regex.test(n.short)) : [];
         const hits = new Set(matches);
         for (const n of list) { // callers come first; frames below a match are counted already
             n.inside = !!n.up && (n.up.inside || hits.has(n.up));
@@ -112,7 +112,7 @@
             n.el = make('g', part, { class: 'f' + (up || '') + (hits.has(n) ? ' hit' : '') + (n === current ? ' cur' : '') });
             Object.assign(n, { width: w }).el.node = n;
             make('path', n.el, { class: n.cls, d: `M${x} ${y}h${Math.max(0.3, w - 0.6)}v${ROW - 1}H${x}z` });
-            const text = n.name.length > fit ? n.name.slice(0, fit - 1) + '…' : n.name;
+            const text = n.short.length > fit ? n.short.slice(0, fit - 1) + '…' : n.short;
             if (fit > 2) make('text', n.el, { x: x + 3, y: y + 13 }, text);
         }
         frames.replaceChildren(part);
@@ -142,9 +142,9 @@
     function zoom(node) { set('z', frames && node && node.id ? String(node.id) : ''); current = node; save(true); apply(); }
     function describe(node, x, y) {
         const share = (v) => value(v) + ', ' + percent(v, svg.dataset.total);
-        say(node.name, 'total ' + share(node.total) + (zoomed.up ? ' (' + percent(node.total, zoomed.total) + ' of the zoomed frame)' : '') +
+        say(node.short, 'total ' + share(node.total) + (zoomed.up ? ' (' + percent(node.total, zoomed.total) + ' of the zoomed frame)' : '') +
             '\nself ' + share(node.self) + (node.base ? '\nbefore ' + node.base : '') +
-            (node.more ? '\n' + node.more + ' frames too narrow to draw' : ''), x, y);
+            (node.more ? '\n' + node.more + ' frames too narrow to draw' : '') + (node.short === node.name ? '' : '\n' + node.name), x, y);
     }
     function say(name, text, x, y) {
         hint.firstChild.textContent = name;

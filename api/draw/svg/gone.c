@@ -72,7 +72,7 @@ static void put_callers(struct sonde_buf *out, const struct draw_tree *tree,
     uint32_t at = draw_tree_node(tree, gone->largest)->parent, count = 0;
     for (; at != DRAW_TREE_ROOT && count < CALLERS; count++) {
         sonde_buf_printf(out, "%s← ", count ? " " : "");
-        draw_xml(out, draw_tree_name(tree, at), NAME_CHARS / 2);
+        draw_xml(out, draw_tree_shown(tree, at), NAME_CHARS / 2);
         at = draw_tree_node(tree, at)->parent;
     }
     if (at != DRAW_TREE_ROOT)
@@ -84,7 +84,7 @@ static void put_callers(struct sonde_buf *out, const struct draw_tree *tree,
 static void add_row(struct draw_page *page, const struct draw_tree *tree, const struct gone *gone) {
     struct draw_row *row = &page->rows[page->row_count++];
     put_share(&row->value, page, tree, gone->value);
-    draw_xml(&row->name, draw_tree_frame(tree, gone->frame)->name, NAME_CHARS);
+    draw_xml(&row->name, draw_tree_frame(tree, gone->frame)->shown, NAME_CHARS);
     put_callers(&row->path, tree, gone);
 }
 

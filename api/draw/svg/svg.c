@@ -29,6 +29,16 @@ void draw_number(struct sonde_buf *out, double value) {
         sonde_buf_printf(out, "%lld.%02lld", whole, rest);
 }
 
+void draw_put_names(struct sonde_buf *out, const char *name, const char *shown) {
+    if (strcmp(shown, name) != 0) {
+        sonde_buf_puts(out, " data-s=\"");
+        draw_xml(out, shown, 0);
+        sonde_buf_putc(out, '"');
+    }
+    sonde_buf_puts(out, "><title>");
+    draw_xml(out, name, 0);
+}
+
 /* A line each: the base, the new profile, the change. */
 static void put_sides(struct draw_page *page, const struct sonde_draw_comparison *comparison) {
     struct sonde_buf *subtitle = &page->subtitle;

@@ -79,5 +79,8 @@ void draw_colour(const struct draw_frame *frame, enum sonde_palette palette, cha
  * each side's total, from 0 to 1. */
 void draw_diff_colour(double share, double base_share, char colour[3]);
 void draw_number(struct sonde_buf *out, double value); /* at most two decimals */
+/* Ends the start tag of a function's element and begins its title: " data-s="SHOWN"><title>NAME".
+ */
+void draw_put_names(struct sonde_buf *out, const char *name, const char *shown);
 
 #endif

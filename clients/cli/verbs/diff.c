@@ -5,6 +5,7 @@
  * here, so a capture can be compared with a file. Ranges are compared by the service. */
 #include "api/draw/diff.h"
 #include "api/draw/compare/comparison.h"
+#include "api/draw/names/readable_name.h"
 #include "api/profile/pprof/pprof.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/history.h"
@@ -24,7 +25,7 @@ struct settings {
     struct service_settings service;
     const char *output, *format, *title, *type;
     const char *from, *until, *base_from, *base_until, *base_selector, *event, *selector;
-    bool growth_only, normalize, json;
+    bool growth_only, normalize, json, full_names;
     uint64_t rows;
     double fail_above; /* percent of the total; negative = never fail */
     struct cli_threads threads;
@@ -131,6 +132,8 @@ static sonde_err draw(const struct settings *settings, char *const *words, const
     const struct sonde_draw_options options = {.title = settings->title,
                                                .type = settings->type,
                                                .max_rows = settings->rows,
+                                               .max_columns = output_columns(path),
+                                               .full_names = settings->full_names,
                                                .split_threads =
                                                    cli_splits_threads(&settings->threads)};
     struct sonde_buf drawn = {0};
@@ -149,6 +152,13 @@ static sonde_err draw(const struct settings *settings, char *const *words, const
 
 /* ---- --fail-above ---- */
 
+static void print_name(const char *name) {
+    struct sonde_buf text = {0};
+    draw_readable_name(&text, name, true);
+    cli_put_whole_name(stderr, sonde_buf_slice(&text).data);
+    sonde_buf_finish(&text);
+}
+
 /* Prints the functions that certainly grew by more. Returns the exit status. */
 static int judge(const struct sonde_comparison *comparison, double percent) {
     size_t count = 0;
@@ -162,8 +172,10 @@ static int judge(const struct sonde_comparison *comparison, double percent) {
         if (count++ < MAX_REPORTED) {
             const struct verdict_change *change = &function->total[comparison->measure];
             double whole = sonde_comparison_whole(comparison);
-            fprintf(stderr, "sonde diff: %s grew by %.1f to %.1f %% of the total\n", function->name,
-                    100 * change->low / whole, 100 * change->high / whole);
+            fputs("sonde diff: ", stderr);
+            print_name(function->name);
+            fprintf(stderr, " grew by %.1f to %.1f %% of the total\n", 100 * change->low / whole,
+                    100 * change->high / whole);
         }
     }
     if (count > MAX_REPORTED)
@@ -252,6 +264,7 @@ static sonde_err query(const struct settings *settings, const char *name,
     history_select(&selection, name, settings->event, settings->selector, range);
     rendering.format = (Sonde__V1__Format)format;
     rendering.max_rows = (uint32_t)settings->rows;
+    rendering.full_names = settings->full_names;
     rendering.split_threads = cli_splits_threads(&settings->threads);
     if (settings->title)
         rendering.title = (char *)settings->title;
@@ -316,6 +329,8 @@ static const struct sonde_option table[] = {
      0, "show only what grew"},
     {"rows", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, rows), 0, 1e9,
      "number of functions in a table (default 30; 0: all)"},
+    {"full-names", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, full_names), 0, 0,
+     "print C++ names with all arguments, whatever the terminal's width"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
      "print every function's change and its interval as JSON"},
     {"fail-above", 0, "PERCENT", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, fail_above),

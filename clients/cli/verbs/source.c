@@ -8,13 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define MAX_FILE_BYTES    (512u << 20)
 #define MAX_PROFILE_BYTES (2048ull << 20)
-#define OTHER_COLUMNS     80 /* of a terminal that does not say its width */
 
 /* Extensions that other programs and their documentation give to profiles. */
 static bool has_profile_extension(const char *word) {
@@ -116,20 +114,13 @@ static sonde_err draw_profile(const struct sonde_profile *profile, enum sonde_fo
     return err;
 }
 
-static size_t terminal_columns(void) {
-    struct winsize size;
-    if (!isatty(STDOUT_FILENO))
-        return 0;
-    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col
-                                                                       : OTHER_COLUMNS;
-}
-
 static void set_table(struct sonde_draw_options *options, const struct source_table *table) {
     if (!table)
         return;
     options->max_rows = table->rows;
     options->by_total = table->by_total;
-    options->max_columns = table->full_names ? 0 : terminal_columns();
+    options->full_names = table->full_names;
+    options->max_columns = table->full_names ? 0 : output_columns("-");
 }
 
 /* Says what the format does with negative values. The table says so itself. */

@@ -33,7 +33,7 @@ static bool read_address(const char *word, uint64_t *address) {
 }
 
 static void print_frame(const Sonde__V1__SymbolFrame *frame) {
-    cli_put_name(stdout, frame->name && frame->name[0] ? frame->name : "?");
+    cli_put_whole_name(stdout, frame->name && frame->name[0] ? frame->name : "?");
     if (frame->file && frame->file[0])
         printf(" %s:%u", frame->file, frame->line);
 }

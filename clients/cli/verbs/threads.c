@@ -6,7 +6,7 @@
 struct settings {
     struct service_settings service;
     uint64_t tid, depth, threads;
-    bool json;
+    bool json, full_names, ignored;
 };
 
 static sonde_err print(struct service *service, const char *target, const struct settings *settings,
@@ -20,6 +20,7 @@ static sonde_err print(struct service *service, const char *target, const struct
     request.max_depth = (uint32_t)settings->depth;
     request.max_threads = (uint32_t)settings->threads;
     request.as_text = !settings->json;
+    request.readable_names = !settings->full_names;
     sonde_err err = service_call(service, &client_get_backtraces, &request.base, &answer, diag);
     if (err)
         return err;
@@ -54,8 +55,11 @@ static const struct sonde_option table[] = {
      "maximum frames per stack; longer stacks lose the middle (default 127)"},
     {"most", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, threads), 1, 100000,
      "maximum number of threads (default 10000)"},
+    {"full-names", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, full_names), 0, 0,
+     "print C++ names with all arguments"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
      "print one line of JSON"},
+    PERF_OPTIONS(struct settings, ignored),
     SERVICE_OPTIONS(struct settings, service),
 };
 

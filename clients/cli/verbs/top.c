@@ -26,7 +26,7 @@ static const struct sonde_option table[] = {
     {"cum", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.by_total), 0, 0,
      "sort by the total of a function instead of its own time"},
     {"full-names", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.full_names), 0,
-     0, "do not shorten names to the width of the terminal"},
+     0, "print C++ names with all arguments, whatever the terminal's width"},
     {"type", 't', "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, source.type), 0, 0,
      "sample type to show (default: the profile's default one)"},
     CAPTURE_OPTIONS(struct settings, source.capture),

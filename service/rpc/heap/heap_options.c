@@ -44,6 +44,7 @@ static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct he
                           strlen(rendering->title), MAX_TITLE);
     options->title = *rendering->title ? rendering->title : NULL;
     options->split_threads = rendering->split_threads;
+    options->full_names = rendering->full_names;
     options->raw = rendering->raw;
     options->keep_allocator_frames |= rendering->keep_allocator_frames;
     return SONDE_OK;
@@ -118,6 +119,7 @@ static struct sonde_draw_options look(const struct heap_options *options,
     if (options->title)
         drawing.title = options->title;
     drawing.split_threads = options->split_threads;
+    drawing.full_names = options->full_names;
     drawing.gzip_level = options->raw ? -1 : 0;
     drawing.all_one = options->all_one;
     return drawing;

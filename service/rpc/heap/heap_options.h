@@ -17,7 +17,7 @@ struct heap_options {
     const char *base;                /* the periodic dump to compare with; NULL = none */
     uint32_t delta_ms;               /* compare with the heap this long before; 0 = do not */
     uint64_t older_than_ms;          /* 0 = all */
-    bool split_threads, raw, all_one, growth_only, require_active;
+    bool split_threads, raw, all_one, growth_only, require_active, full_names;
     bool ended; /* the process has ended */
     bool keep_allocator_frames;
 };

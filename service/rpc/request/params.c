@@ -110,6 +110,7 @@ sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rend
     rendering->options.split_threads = message->split_threads;
     rendering->options.gzip_level = message->raw ? -1 : 0;
     rendering->options.max_rows = message->max_rows;
+    rendering->options.full_names = message->full_names;
     return check_length("rendering.title", message->title, MAX_TITLE, diag);
 }
 
@@ -148,6 +149,7 @@ struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
     if (wanted->title)
         options.title = wanted->title;
     options.split_threads = wanted->split_threads;
+    options.full_names = wanted->full_names;
     options.gzip_level = wanted->gzip_level;
     options.limit_kernel_frames = wanted->limit_kernel_frames;
     options.max_kernel_frames = wanted->max_kernel_frames;

@@ -16,7 +16,7 @@
 
 struct answer {
     struct packed_answer base;
-    bool as_text, as_profile, by_start_function;
+    bool as_text, as_profile, by_start_function, readable_names;
     struct rpc_rendering rendering; /* without a title, which would point into the request */
 };
 
@@ -122,7 +122,7 @@ static sonde_err pack(struct answer *answer, const struct engine_backtraces *fro
     struct sonde_arena arena = {0};
     struct sonde_buf text = {0};
     if (answer->as_text)
-        rpc_backtraces_text(from, &text);
+        rpc_backtraces_text(from, answer->readable_names, &text);
     if (text.data)
         message.text = text.data;
     fill_facts(from, &message);
@@ -167,6 +167,7 @@ void rpc_get_backtraces(struct rpc_call *call, const ProtobufCMessage *message) 
         answer->as_text = request->as_text;
         answer->as_profile = request->rendering != NULL;
         answer->by_start_function = request->by_start_function;
+        answer->readable_names = request->readable_names;
         answer->rendering = rendering;
         answer->rendering.options.title = NULL;
         packed_answer_begin(&answer->base, call, &spec.target);

@@ -10,6 +10,7 @@
  *         1 bioProcessBackgroundJobs  bio.c:182  redis-server */
 #include "service/rpc/threads/backtraces_text.h"
 
+#include "api/draw/names/view_names.h"
 #include "api/text/utf8.h"
 
 #include <stdlib.h>
@@ -68,12 +69,12 @@ static void put_thread(const struct engine_thread *thread, struct sonde_buf *out
     sonde_buf_putc(out, '\n');
 }
 
-static void put_frame(const struct engine_thread_frame *frame, uint32_t number,
+static void put_frame(const struct engine_thread_frame *frame, const char *name, uint32_t number,
                       struct sonde_buf *out) {
     const char *slash = strrchr(frame->file, '/');
     sonde_buf_printf(out, "    %3u ", number);
-    if (frame->name[0])
-        put(out, frame->name);
+    if (name[0])
+        put(out, name);
     else
         sonde_buf_printf(out, "0x%llx", (unsigned long long)frame->address);
     if (frame->file[0]) {
@@ -101,9 +102,27 @@ static void put_threads(const struct engine_backtraces *from, uint32_t first, co
         sonde_buf_printf(out, "  and %u more\n", count - told);
 }
 
-static void put_stack(const struct engine_thread_stack *stack, struct sonde_buf *out) {
+static void put_stack(const struct engine_thread_stack *stack, const char *const *names,
+                      struct sonde_buf *out) {
     for (uint32_t i = 0; i < stack->count; i++)
-        put_frame(&stack->frames[i], i, out);
+        put_frame(&stack->frames[i], names[i], i, out);
+}
+
+/* The names of all frames, stack by stack; NULL if out of memory. */
+static const char **name_frames(const struct engine_backtraces *from, bool are_readable,
+                                struct sonde_arena *arena) {
+    size_t count = 0;
+    for (uint32_t i = 0; i < from->stack_count; i++)
+        count += from->stacks[i].count;
+    const char **names = sonde_arena_alloc(arena, (count + 1) * sizeof *names);
+    if (!names)
+        return NULL;
+    count = 0;
+    for (uint32_t i = 0; i < from->stack_count; i++)
+        for (uint32_t j = 0; j < from->stacks[i].count; j++)
+            names[count++] = from->stacks[i].frames[j].name;
+    bool is_done = !are_readable || draw_view_names(names, count, arena, names) == SONDE_OK;
+    return is_done ? names : NULL;
 }
 
 /* Links the threads of each stack in order; first[s] and next[i] count from 1. */
@@ -119,27 +138,49 @@ static uint32_t link_threads(const struct engine_backtraces *from, uint32_t *fir
     return without;
 }
 
-void rpc_backtraces_text(const struct engine_backtraces *from, struct sonde_buf *out) {
-    uint32_t *first = calloc(from->stack_count + 1, sizeof *first);
-    uint32_t *next = calloc(from->thread_count + 1, sizeof *next);
-    const struct engine_thread_stack **order = calloc(from->stack_count + 1, sizeof *order);
-    if (!first || !next || !order) {
-        out->failed = true;
-        goto out;
+/* What the text is made of, by stack. */
+struct parts {
+    uint32_t *first, *next; /* see link_threads */
+    const struct engine_thread_stack **order;
+    const char ***names; /* of the stack's frames */
+};
+
+static bool make_parts(const struct engine_backtraces *from, bool readable_names,
+                       struct sonde_arena *arena, struct parts *parts) {
+    uint32_t stacks = from->stack_count + 1;
+    parts->first = sonde_arena_alloc(arena, stacks * sizeof *parts->first);
+    parts->next = sonde_arena_alloc(arena, (from->thread_count + 1) * sizeof *parts->next);
+    parts->order = sonde_arena_alloc(arena, stacks * sizeof *parts->order);
+    parts->names = sonde_arena_alloc(arena, stacks * sizeof *parts->names);
+    const char **names = name_frames(from, readable_names, arena);
+    if (!parts->first || !parts->next || !parts->order || !parts->names || !names)
+        return false;
+    for (uint32_t i = 0; i < from->stack_count; i++) {
+        parts->order[i] = &from->stacks[i];
+        parts->names[i] = names;
+        names += from->stacks[i].count;
     }
-    uint32_t without = link_threads(from, first, next);
-    for (uint32_t i = 0; i < from->stack_count; i++)
-        order[i] = &from->stacks[i];
-    qsort(order, from->stack_count, sizeof *order, by_threads);
+    qsort(parts->order, from->stack_count, sizeof *parts->order, by_threads);
+    return true;
+}
+
+void rpc_backtraces_text(const struct engine_backtraces *from, bool readable_names,
+                         struct sonde_buf *out) {
+    struct sonde_arena arena = {0};
+    struct parts parts;
+    if (!make_parts(from, readable_names, &arena, &parts)) {
+        sonde_arena_finish(&arena);
+        out->failed = true;
+        return;
+    }
+    uint32_t without = link_threads(from, parts.first, parts.next);
     put_head(from, out);
     for (uint32_t i = 0; i < from->stack_count; i++) {
-        put_threads(from, first[order[i] - from->stacks + 1], next, order[i]->threads, out);
-        put_stack(order[i], out);
+        uint32_t stack = (uint32_t)(parts.order[i] - from->stacks);
+        put_threads(from, parts.first[stack + 1], parts.next, parts.order[i]->threads, out);
+        put_stack(parts.order[i], parts.names[stack], out);
     }
     if (without)
-        put_threads(from, first[0], next, without, out);
-out:
-    free(first);
-    free(next);
-    free(order);
+        put_threads(from, parts.first[0], parts.next, without, out);
+    sonde_arena_finish(&arena);
 }

@@ -7,7 +7,9 @@
 
 #include "service/engine/backtraces/backtraces.h"
 
-/* Appends UTF-8 text without control characters other than newlines. */
-void rpc_backtraces_text(const struct engine_backtraces *from, struct sonde_buf *out);
+/* Appends UTF-8 text without control characters other than newlines. readable_names: of functions,
+ * see api/draw/names. */
+void rpc_backtraces_text(const struct engine_backtraces *from, bool readable_names,
+                         struct sonde_buf *out);
 
 #endif

@@ -183,6 +183,8 @@ sonde_err symbol_collect(const struct elf_file *elf, const struct elf_file *debu
             collection->quality = SYMBOL_EXPORTS_ONLY;
     }
     symbol_collect_plt(elf, collection);
+    if (collection->quality == SYMBOL_EXPORTS_ONLY)
+        symbol_collect_thread_start(elf, collection);
     symbol_collect_fde_starts(elf, collection); /* "strip -x" and "ld -x" leave only some symbols */
     return collection->names.failed || (collection->is_cut && collection->count == 0)
                ? SONDE_OUT_OF_MEMORY

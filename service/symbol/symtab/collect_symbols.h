@@ -2,10 +2,10 @@
  *
  * Collects the function symbols of one file from its best source: .symtab of the file or of its
  * debug file, else the table of Go's runtime, else .gnu_debugdata together with .dynsym, else
- * .dynsym alone. PLT entries, which have no symbols, also get names, and functions that only
- * .eh_frame_hdr knows get unnamed symbols. The result is an unsorted list, clipped to executable
- * sections, from which symbol_table_build.c builds a table. Thread safety: one thread per
- * collection. */
+ * .dynsym alone. PLT entries, which have no symbols, also get names, as does libstdc++'s function
+ * that runs a std::thread. Functions that only .eh_frame_hdr knows get unnamed symbols. The result
+ * is an unsorted list, clipped to executable sections, from which symbol_table_build.c builds a
+ * table. Thread safety: one thread per collection. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 #define SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 
@@ -63,5 +63,7 @@ bool symbol_collect_go(const struct elf_file *elf, struct symbol_collection *col
 void symbol_collect_fde_starts(const struct elf_file *elf, struct symbol_collection *collection);
 /* name@plt for every PLT entry that jumps through a relocated slot (plt.c). */
 void symbol_collect_plt(const struct elf_file *elf, struct symbol_collection *collection);
+/* The function that runs a std::thread in a stripped libstdc++, after the PLT (thread_start.c). */
+void symbol_collect_thread_start(const struct elf_file *elf, struct symbol_collection *collection);
 
 #endif

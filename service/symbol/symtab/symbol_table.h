@@ -17,7 +17,7 @@
 #include "service/symbol/table/bucket_index.h"
 
 #define SYMBOL_TABLE_MAGIC   0x316d7953646e6f53ull /* "SondSym1" */
-#define SYMBOL_TABLE_VERSION 3u
+#define SYMBOL_TABLE_VERSION 4u
 #define SYMBOL_NO_SYMBOL     UINT32_MAX
 #define SYMBOL_IDENTITY_MAX  FILE_IDENTITY_MAX
 

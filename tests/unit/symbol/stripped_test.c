@@ -94,3 +94,33 @@ TEST(a_file_with_damaged_section_headers_is_not_called_stripped) {
     symbol_module_release(module);
     symbol_store_destroy(store);
 }
+
+#define STARTER \
+    "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE"
+
+/* The name of `routine` in a stripped library, which is passed to `callee`. */
+static const char *name_of_routine(const char *callee) {
+    static char name[64];
+    char source[800];
+    snprintf(source, sizeof source,
+             "int %s(void *, void *, void *(*)(void *), void *);\n"
+             "static void *routine(void *x) { __asm__(\"\"); return x; }\n"
+             "int start(void *thread) __asm__(\"" STARTER "\");\n"
+             "int start(void *thread) { return %s(thread, 0, routine, 0) + 1; }\n",
+             callee, callee);
+    fixture_write("starter.c", source);
+    fixture_must("gcc", "gcc -O1 -fPIC -fcf-protection -shared starter.c -o starter.so && "
+                        "nm starter.so > nm5.txt && strip starter.so");
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    uint64_t routine =
+        strtoull(fixture_line("awk '$3 == \"routine\" {print $1}' nm5.txt"), NULL, 16);
+    struct fixture_answer answer = fixture_name_in(store, fixture_path("starter.so"), routine + 4);
+    snprintf(name, sizeof name, "%s", answer.frame_count ? answer.name : "");
+    symbol_store_destroy(store);
+    return name;
+}
+
+TEST(the_function_that_runs_a_std_thread_is_what_pthread_create_gets) {
+    CHECK_STR(name_of_routine("pthread_create"), "execute_native_thread_routine");
+    CHECK_STR(name_of_routine("another_function"), "");
+}

@@ -95,7 +95,7 @@ static int on_doctor(int argc, char **argv) {
 static const struct sonde_option table[] = {
     {"unwind", 0, "TARGET", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, unwind), 0, 0,
      "compare stack walks of this process (pid or name) with libunwind's"},
-    {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, seconds),
+    {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_SECONDS, offsetof(struct settings, seconds),
      0.1, 60, "unwind: how long to sample (default 2)"},
     {"save-stack", 0, "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, save_stack), 0, 0,
      "unwind: save a stack whose walk ended early"},

@@ -226,19 +226,19 @@ static int on_heap(int argc, char **argv) {
     { name, 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct heap_settings, field), 0, 0, help }
 
 static const struct sonde_option table[] = {
-    {"interval", 'i', "SECONDS", NULL, SONDE_OPTION_NUMBER,
+    {"interval", 'i', "SECONDS", NULL, SONDE_OPTION_SECONDS,
      offsetof(struct heap_settings, interval), 0, 86400, "on: save a dump every SECONDS"},
     {"keep-dumps", 'k', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct heap_settings, keep), 1,
      10000, "on: number of dumps to keep (default 100; sonded --heap-dumps)"},
     {"sample", 's', "BYTES", NULL, SONDE_OPTION_NUMBER, offsetof(struct heap_settings, sample), 1,
      1099511627776.0, "on, reset, allocs: average bytes between samples"},
-    {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL,
+    {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_SECONDS,
      offsetof(struct heap_settings, seconds), 0.001, 3600,
      "diff, allocs: how long to observe (allocs: default 10)"},
     {"probability", 'p', "P", NULL, SONDE_OPTION_DECIMAL,
      offsetof(struct heap_settings, probability), 1e-9, 1,
      "allocs: sample each allocation with this probability"},
-    {"older-than", 0, "SECONDS", NULL, SONDE_OPTION_DECIMAL,
+    {"older-than", 0, "SECONDS", NULL, SONDE_OPTION_SECONDS,
      offsetof(struct heap_settings, older_than_s), 0, 1e9,
      "dump: only objects at least this old (Sonde's sampler only)"},
     HEAP_TEXT("backend", 'b', "NAME", backend,

@@ -13,8 +13,8 @@ extern const struct verb verb_heap;
 
 struct heap_settings {
     struct service_settings service;
-    uint64_t interval, keep, sample; /* 0 = not given; so are the next three */
-    double seconds, probability, older_than_s;
+    uint64_t keep, sample; /* 0 = not given, as in the next line */
+    double interval, seconds, probability, older_than_s;
     const char *output, *format, *name, *type, *backend;
     bool delete_dumps, all_one, growth_only, ended, allocator_frames, json;
 };

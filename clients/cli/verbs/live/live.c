@@ -34,7 +34,7 @@ struct settings {
     struct service_settings service;
     uint64_t frequency, window_ms, windows, span;
     const char *mode, *source;
-    bool all, json;
+    bool all, json, ignored;
 };
 
 struct live {
@@ -178,6 +178,7 @@ static void press(struct live *live, char key) {
         break;
     case ' ':
         live->options.is_paused = !live->options.is_paused;
+        live_view_freeze(live->view, live->options.is_paused);
         break;
     default:
         break;
@@ -368,8 +369,8 @@ static const struct sonde_option table[] = {
      "the whole machine, all processes of a name, or a process tree"},
     {"source", 0, "SOURCE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, source), 0, 0,
      "auto, host (sample from outside) or guest (libsonde.so)"},
-    {"window", 0, "MS", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, window_ms), 50, 60000,
-     "refresh interval in milliseconds (default 1000)"},
+    {"window", 0, "MS", NULL, SONDE_OPTION_MILLISECONDS, offsetof(struct settings, window_ms), 50,
+     60000, "refresh interval: 1000 (default), 500ms, 5s"},
     {"span", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, span), 1, LIVE_MAX_SPAN,
      "number of windows that the table covers (default 10)"},
     {"windows", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, windows), 0, 1e9,
@@ -378,6 +379,7 @@ static const struct sonde_option table[] = {
      "cpu, wall (all threads, running or not) or off-cpu (only waiting)"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
      "print each window as a line of JSON"},
+    PERF_OPTIONS(struct settings, ignored),
     SERVICE_OPTIONS(struct settings, service),
 };
 

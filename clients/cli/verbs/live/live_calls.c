@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/names/view_names.h"
 #include "clients/cli/verbs/live/live_data.h"
 
 #include <stdio.h>
@@ -128,14 +129,23 @@ static void put_list(const struct live_view *view, const struct live_calls *call
     snprintf(text, sizeof text, "%7s %7s  %s", "of it", "of all",
              are_callees ? "calls" : "called by");
     live_put_line(out, text, columns);
-    for (uint32_t i = 0; i < count; i++) {
-        const char *none = are_callees ? "[its own code]" : "[nothing above it]";
-        const struct live_bar bar = {
-            .first = percent(list[i].ns, calls->total_ns),
-            .second = percent(list[i].ns, calls->all_ns),
-            .name = list[i].row == LIVE_NO_ROW ? none : view->functions.items[list[i].row].text};
+    struct sonde_arena arena = {0};
+    const char *none = are_callees ? "[its own code]" : "[nothing above it]";
+    const char **names = sonde_arena_alloc(&arena, (count + 1) * sizeof *names);
+    for (uint32_t i = 0; names && i < count; i++)
+        names[i] = list[i].row == LIVE_NO_ROW ? none : view->functions.items[list[i].row].text;
+    bool is_done =
+        names &&
+        draw_row_names(names, count, columns > LIVE_BAR_COLUMNS ? columns - LIVE_BAR_COLUMNS : 1,
+                       &arena, names) == SONDE_OK;
+    out->failed |= !is_done;
+    for (uint32_t i = 0; i < count && is_done; i++) {
+        const struct live_bar bar = {.first = percent(list[i].ns, calls->total_ns),
+                                     .second = percent(list[i].ns, calls->all_ns),
+                                     .name = names[i]};
         live_put_bar(out, &bar, columns);
     }
+    sonde_arena_finish(&arena);
 }
 
 unsigned live_calls_draw(const struct live_view *view, const struct live_options *options,

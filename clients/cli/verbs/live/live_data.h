@@ -31,6 +31,11 @@ struct window {
     uint64_t wall_ns, cpu_ns, dropped;
 };
 
+/* Of the windows in the span. */
+struct span_sums {
+    uint64_t wall_ns, cpu_ns, dropped, merged;
+};
+
 struct table {
     struct row *items;
     uint32_t count;
@@ -47,12 +52,18 @@ struct live_view {
     uint32_t span, next, filled;
     uint64_t merged;
     char clock[32];
-    bool goes_on; /* the next message continues the same window */
+    bool goes_on;            /* the next message continues the same window */
+    bool is_frozen;          /* the stacks' times do not change */
+    struct span_sums frozen; /* what live_sums returns then */
 };
+
+struct span_sums live_sums(const struct live_view *view);
 
 /* Appends at most `columns` characters, without control characters. */
 void live_put_text(struct sonde_buf *out, const char *text, unsigned columns);
 void live_put_line(struct sonde_buf *out, const char *text, unsigned columns);
+/* The columns before the name in a row. */
+#define LIVE_BAR_COLUMNS 39
 /* Appends a row: two shares, a bar and a name. */
 struct live_bar {
     double first, second; /* percent; the bar shows both, '#' up to the first */

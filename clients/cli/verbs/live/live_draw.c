@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/clock_name.h"
+#include "api/draw/names/view_names.h"
 #include "api/draw/short_name.h"
 #include "api/text/utf8.h"
 #include "clients/cli/verbs/live/live_data.h"
@@ -67,21 +68,17 @@ void live_put_line(struct sonde_buf *out, const char *text, unsigned columns) {
 
 static void put_summary(const struct live_view *view, const struct live_options *options,
                         uint64_t all_ns, struct sonde_buf *out) {
-    uint64_t wall_ns = 0, cpu_ns = 0, dropped = 0;
+    struct span_sums sums = live_sums(view);
     char text[200];
     bool is_best = !view->clock[0] || sonde_clock_is_best(view->clock);
-    for (uint32_t i = 0; i < view->filled; i++) {
-        wall_ns += view->windows[i].wall_ns;
-        cpu_ns += view->windows[i].cpu_ns;
-        dropped += view->windows[i].dropped;
-    }
-    if (cpu_ns == 0 && options->is_cpu_time)
-        cpu_ns = all_ns;
+    if (sums.cpu_ns == 0 && options->is_cpu_time)
+        sums.cpu_ns = all_ns;
     snprintf(text, sizeof text,
              "%scpu %.1f %%  last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "%s%s",
              options->is_paused ? "PAUSED  " : "",
-             wall_ns ? 100.0 * (double)cpu_ns / (double)wall_ns : 0.0, (double)wall_ns / 1e9,
-             dropped, view->merged, is_best ? "" : "  clock ", is_best ? "" : view->clock);
+             sums.wall_ns ? 100.0 * (double)sums.cpu_ns / (double)sums.wall_ns : 0.0,
+             (double)sums.wall_ns / 1e9, sums.dropped, sums.merged, is_best ? "" : "  clock ",
+             is_best ? "" : view->clock);
     live_put_line(out, text, options->columns);
 }
 
@@ -112,10 +109,10 @@ void live_put_bar(struct sonde_buf *out, const struct live_bar *shown, unsigned 
     sonde_buf_finish(&name);
 }
 
-static void put_row(const struct row *row, uint64_t all_ns, unsigned columns,
+static void put_row(const struct row *row, const char *name, uint64_t all_ns, unsigned columns,
                     struct sonde_buf *out) {
     const struct live_bar bar = {100.0 * (double)row->self_ns / (double)all_ns,
-                                 100.0 * (double)row->total_ns / (double)all_ns, row->text};
+                                 100.0 * (double)row->total_ns / (double)all_ns, name};
     live_put_bar(out, &bar, columns);
 }
 
@@ -152,14 +149,32 @@ static uint32_t find_selected(const struct table *table, struct row **rows, uint
     return at;
 }
 
+/* Draws rows with names that fit. */
+static void put_named_rows(struct row *const *rows, uint32_t count,
+                           const struct live_options *options, uint64_t all_ns,
+                           struct sonde_buf *out) {
+    struct sonde_arena arena = {0};
+    unsigned columns =
+        options->columns > LIVE_BAR_COLUMNS ? options->columns - LIVE_BAR_COLUMNS : 1;
+    const char **names = sonde_arena_alloc(&arena, (count + 1) * sizeof *names);
+    for (uint32_t i = 0; names && i < count; i++)
+        names[i] = rows[i]->text;
+    bool is_done = names && (options->by == LIVE_THREADS ||
+                             draw_row_names(names, count, columns, &arena, names) == SONDE_OK);
+    out->failed |= !is_done;
+    for (uint32_t i = 0; i < count && is_done; i++)
+        put_row(rows[i], names[i], all_ns, options->columns, out);
+    sonde_arena_finish(&arena);
+}
+
 static unsigned put_rows(struct live_view *view, const struct live_options *options,
                          uint64_t all_ns, struct sonde_buf *out) {
     uint32_t count, visible = options->rows > HEAD_LINES ? options->rows - HEAD_LINES : 0;
     struct row **rows = order_rows(view, options, &count);
     uint32_t marked = find_selected(table_of(view, options), rows, count, options->selected);
     uint32_t first = marked < count && marked >= visible ? marked + 1 - visible : 0;
-    for (uint32_t i = first; i < count && i - first < visible; i++)
-        put_row(rows[i], all_ns, options->columns, out);
+    uint32_t shown = count - first < visible ? count - first : visible;
+    put_named_rows(rows + first, shown, options, all_ns, out);
     if (count == 0)
         live_put_line(out, all_ns ? "no matches" : "no samples", options->columns);
     free(rows);

@@ -154,7 +154,7 @@ static bool add_stacks(struct live_view *view, const Sonde__V1__CpuWindow *windo
 /* ---- The windows ---- */
 
 static void expire(struct live_view *view, struct window *window) {
-    for (uint32_t i = 0; i < window->count; i++)
+    for (uint32_t i = 0; i < window->count && !view->is_frozen; i++)
         view->stacks[window->counts[i].stack].ns -= window->counts[i].ns;
     free(window->counts);
     *window = (struct window){0};
@@ -169,7 +169,8 @@ static bool add_counts(struct live_view *view, struct window *into,
         if (count->stack >= view->stack_count)
             return false;
         into->counts[into->count++] = (struct count){count->stack, count->cpu_ns};
-        view->stacks[count->stack].ns += count->cpu_ns;
+        if (!view->is_frozen)
+            view->stacks[count->stack].ns += count->cpu_ns;
     }
     return true;
 }
@@ -196,4 +197,26 @@ bool live_view_add(struct live_view *view, const Sonde__V1__CpuWindow *window) {
     view->next = (view->next + 1) % view->span;
     view->filled += view->filled < view->span;
     return true;
+}
+
+struct span_sums live_sums(const struct live_view *view) {
+    struct span_sums sums = {.merged = view->merged};
+    if (view->is_frozen)
+        return view->frozen;
+    for (uint32_t i = 0; i < view->filled; i++) {
+        sums.wall_ns += view->windows[i].wall_ns;
+        sums.cpu_ns += view->windows[i].cpu_ns;
+        sums.dropped += view->windows[i].dropped;
+    }
+    return sums;
+}
+
+void live_view_freeze(struct live_view *view, bool is_frozen) {
+    view->frozen = live_sums(view);
+    view->is_frozen = is_frozen;
+    for (uint32_t i = 0; i < view->stack_count && !is_frozen; i++)
+        view->stacks[i].ns = 0;
+    for (uint32_t i = 0; i < view->span && !is_frozen; i++)
+        for (uint32_t j = 0; j < view->windows[i].count; j++)
+            view->stacks[view->windows[i].counts[j].stack].ns += view->windows[i].counts[j].ns;
 }

@@ -21,6 +21,9 @@ void live_view_destroy(struct live_view *view);
  * or stacks that were not sent; only the dictionary may have changed then. */
 bool live_view_add(struct live_view *view, const Sonde__V1__CpuWindow *window);
 
+/* Stops showing what is added, or shows all of it again. */
+void live_view_freeze(struct live_view *view, bool is_frozen);
+
 /* What the rows are. PROCESSES: the outermost frames, which are the processes of a target that
  * stands for several. */
 enum live_rows { LIVE_FUNCTIONS = 0, LIVE_THREADS, LIVE_PROCESSES };

@@ -9,7 +9,8 @@
 struct settings {
     const char *socket;
     uint64_t rate;
-    double seconds;
+    double seconds, interval;
+    uint64_t window_ms;
     bool insecure, heap;
     struct sonde_option_list listen;
 };
@@ -21,6 +22,11 @@ static const struct sonde_option table[] = {
      10000, "samples a second"},
     {"seconds", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, seconds), 0,
      3600, "how long"},
+    {"interval", 'i', "SECONDS", NULL, SONDE_OPTION_SECONDS, offsetof(struct settings, interval),
+     0.001, 3600, "how often"},
+    {"window", 0, "MS", NULL, SONDE_OPTION_MILLISECONDS, offsetof(struct settings, window_ms), 50,
+     60000, "how long a window is"},
+    {"pid", 'p', "PID", NULL, SONDE_OPTION_ARGUMENT, 0, 0, 0, NULL},
     {"insecure", 0, NULL, "SONDE_TEST_INSECURE", SONDE_OPTION_FLAG,
      offsetof(struct settings, insecure), 0, 0, "no token"},
     {"listen", 0, "ADDR", "SONDE_TEST_LISTEN", SONDE_OPTION_LIST, offsetof(struct settings, listen),
@@ -28,8 +34,10 @@ static const struct sonde_option table[] = {
     {"enable-heap-profiling", 0, NULL, "SONDE_TEST_HEAP", SONDE_OPTION_FLAG,
      offsetof(struct settings, heap), 0, 0, "heap"},
 };
-static const struct sonde_options options = {
-    .usage = "test [options]", .about = "About.", .table = table, .count = 6};
+static const struct sonde_options options = {.usage = "test [options]",
+                                             .about = "About.",
+                                             .table = table,
+                                             .count = sizeof table / sizeof table[0]};
 
 static struct settings read_settings;
 static struct sonde_diag diag;
@@ -230,4 +238,50 @@ TEST(the_first_flag_of_a_list_replaces_the_environment) {
     CHECK_INT(err, ==, SONDE_OK);
     CHECK_INT(read_settings.listen.count, ==, 2);
     CHECK_STR(read_settings.listen.items[1], "b:2");
+}
+
+static double duration(char *text) {
+    READ(false, "-i", text);
+    CHECK_INT(err, ==, SONDE_OK);
+    return read_settings.interval;
+}
+
+TEST(durations_have_units) {
+    CHECK_NEAR(duration("10"), 10, 1e-9);
+    CHECK_NEAR(duration("0.5"), 0.5, 1e-9);
+    CHECK_NEAR(duration("500ms"), 0.5, 1e-9);
+    CHECK_NEAR(duration("5s"), 5, 1e-9);
+    CHECK_NEAR(duration("2m"), 120, 1e-9);
+    CHECK_NEAR(duration("1m30s"), 90, 1e-9);
+    CHECK_NEAR(duration("1h"), 3600, 1e-9);
+    READ(false, "--window", "1.5s");
+    CHECK_INT(err, ==, SONDE_OK);
+    CHECK_INT(read_settings.window_ms, ==, 1500);
+    char *again[] = {"test", "--window", "250", NULL};
+    argc = 3;
+    CHECK_INT(read_words(false, &argc, again), ==, SONDE_OK);
+    CHECK_INT(read_settings.window_ms, ==, 250);
+}
+
+TEST(what_is_no_duration_is_refused_with_an_example) {
+    static char *const wrong[] = {"", "s", "-1s", "5x", "5 s", "0", "2h", "nan", "inf", "1e9"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char *argv[] = {"test", "-i", wrong[i], NULL};
+        int argc = 3;
+        sonde_err err = read_words(false, &argc, argv);
+        CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
+    }
+    READ(false, "--window", "2m");
+    CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "--window: \"2m\" is not a duration from 0.05 to 60 s, such as 500ms, 5s "
+                         "or 2m");
+}
+
+TEST(an_option_may_be_another_way_to_give_an_argument) {
+    READ(false, "-p", "4711", "--insecure", "--pid=12");
+    CHECK_INT(err, ==, SONDE_OK);
+    CHECK_INT(argc, ==, 3);
+    CHECK_STR(argv[1], "4711");
+    CHECK_STR(argv[2], "12");
+    CHECK(read_settings.insecure);
 }
