@@ -30,8 +30,8 @@ static sonde_err bad_value(struct reading *reading, const struct sonde_option *o
         return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "%s%s: \"%.64s\" is not yes or no",
                           place, option->name, value);
     return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
-                      "%s%s: \"%.64s\" is not a %snumber from %g to %g", place, option->name, value,
-                      option->kind == SONDE_OPTION_NUMBER ? "whole " : "", option->low,
+                      "%s%s: \"%.64s\" is not a %snumber from %.12g to %.12g", place, option->name,
+                      value, option->kind == SONDE_OPTION_NUMBER ? "whole " : "", option->low,
                       option->high);
 }
 
