@@ -41,8 +41,8 @@ static sonde_err bad_value(struct reading *reading, const struct sonde_option *o
     if (option->kind == SONDE_OPTION_SECONDS || option->kind == SONDE_OPTION_MILLISECONDS)
         return bad_duration(reading, option, place, value);
     return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
-                      "%s%s: \"%.64s\" is not a %snumber from %g to %g", place, option->name, value,
-                      option->kind == SONDE_OPTION_NUMBER ? "whole " : "", option->low,
+                      "%s%s: \"%.64s\" is not a %snumber from %.12g to %.12g", place, option->name,
+                      value, option->kind == SONDE_OPTION_NUMBER ? "whole " : "", option->low,
                       option->high);
 }
 

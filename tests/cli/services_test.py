@@ -93,6 +93,14 @@ def test_a_verb_that_needs_the_guest_says_where_it_looked():
     check.contains(err, "sonde heap: no process called nosuch is attached to any of these services\n")
 
 
+def test_a_fifo_is_not_waited_for_when_it_is_to_be_uploaded():
+    folder = runtime("fifo", a=WEB)
+    os.mkfifo(f"{folder}/fifo")
+    status, out, err = sonde(folder, "symbol", "--upload", f"{folder}/fifo")
+    check.equal((status, out), (1, ""))
+    check.contains(err, "fifo is empty or not a regular file")
+
+
 def test_an_error_has_no_control_characters():
     """Such a name may come from a profiled process. The error has several lines, which stay."""
     err = sonde(runtime("escapes", a=WEB, b=DB), "heap", "status", "no\x1b[31msuch\u009b\u202e")[2]

@@ -149,7 +149,8 @@ sonde_err symbol_upload(struct service *service, const struct symbol_settings *s
     sonde_err err = SONDE_OK;
     sonde__v1__upload_debug_file_request__init(&upload->request);
     upload->json = settings->json;
-    upload->fd = open(settings->upload, O_RDONLY | O_CLOEXEC);
+    /* A FIFO must not be waited for: signals are blocked. */
+    upload->fd = open(settings->upload, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (upload->fd < 0 || fstat(upload->fd, &about) != 0)
         err = sonde_fail_os(diag, errno, "cannot read %s", settings->upload);
     else if (!S_ISREG(about.st_mode) || about.st_size == 0)

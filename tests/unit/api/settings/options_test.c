@@ -8,7 +8,7 @@
 
 struct settings {
     const char *socket;
-    uint64_t rate;
+    uint64_t rate, mib;
     double seconds, interval;
     uint64_t window_ms;
     bool insecure, heap;
@@ -31,6 +31,8 @@ static const struct sonde_option table[] = {
      offsetof(struct settings, insecure), 0, 0, "no token"},
     {"listen", 0, "ADDR", "SONDE_TEST_LISTEN", SONDE_OPTION_LIST, offsetof(struct settings, listen),
      0, 0, "addresses"},
+    {"mib", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, mib), 16, 1048576,
+     "space"},
     {"enable-heap-profiling", 0, NULL, "SONDE_TEST_HEAP", SONDE_OPTION_FLAG,
      offsetof(struct settings, heap), 0, 0, "heap"},
 };
@@ -77,6 +79,12 @@ TEST(a_number_out_of_bounds_names_the_flag_the_value_and_the_bounds) {
     READ(false, "--rate", "10001");
     CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "--rate: \"10001\" is not a whole number from 1 to 10000");
+}
+
+TEST(a_large_bound_is_written_with_all_its_digits) {
+    READ(false, "--mib", "2000000");
+    CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "--mib: \"2000000\" is not a whole number from 16 to 1048576");
 }
 
 TEST(numbers_with_a_sign_or_trailing_text_are_refused) {
