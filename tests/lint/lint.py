@@ -37,7 +37,7 @@ FILE_NAME = re.compile(r"(?<![\w./<*$~-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cc|py|sh|js
 # Files of other projects that comments mention.
 FOREIGN = {"bio.c", "http.c", "profile.proto", "proto/profile.proto", "doc_internal/PROFILING_INTERNALS.md", "descriptor.proto", "one.cc", "two.c"}
 DATA = re.compile(r"^tests/golden$|/corpus$")
-MAX_ENTRIES = {"gateway/ui": 33}
+MAX_ENTRIES = {"gateway/ui": 35}
 MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BODY_START = re.compile(r"^[A-Za-z_].*\{$")
 # A row of a table of options: name, letter, argument and variable.

@@ -11,7 +11,7 @@ sys.path.insert(0, ".")
 from gateway.ui import embed  # noqa: E402  pylint: disable=wrong-import-position
 
 FOLDER = "gateway/ui"
-MAX_LINES, MAX_BYTES, MAX_FILE, MAX_FUNCTION = 3100, 160 * 1024, 500, 60
+MAX_LINES, MAX_BYTES, MAX_FILE, MAX_FUNCTION = 5000, 260 * 1024, 500, 60
 DANGEROUS = re.compile(r"\b((?:inner|outer)HTML)\s*\+?=(?!=)|\b(insertAdjacentHTML|document\.write(?:ln)?|createContextualFragment|srcdoc)\b|"
                        r"(?<![\w.])(eval\(|new Function\b)|setAttribute\(\s*[\"'`](on)|(javascript:)")
 ATTRIBUTE = re.compile(r"<[^>]*\s(on\w+|style)\s*=", re.I)
