@@ -39,8 +39,9 @@ static void answer_asset(const struct request_context *context, const struct ui_
 }
 
 void handle_page(const struct request_context *context) {
+    const char *name = context->path.named ? "target.html" : "index.html";
     if (negotiate_wants_html(&context->headers))
-        answer_asset(context, ui_asset_find(sonde_slice_of("index.html")), shell_policy);
+        answer_asset(context, ui_asset_find(sonde_slice_of(name)), shell_policy);
     else
         handle_index(context);
 }

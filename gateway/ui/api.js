@@ -2,7 +2,10 @@
 // Requests to the gateway. The page uses documented paths only (/openapi.yaml). What was received is remembered as long as a view
 // is open, because an exported page answers the same requests from its own copy (export.js).
 
-const TOKEN_KEY = 'sonde-token', MAX_RECORDED = 64 << 20;
+import { address } from './state.js';
+
+export const TOKEN_KEY = 'sonde-token';
+const MAX_RECORDED = 64 << 20;
 const offlineCopy = window.SONDE_OFFLINE ?? null;
 let recorded = new Map(), recordedBytes = 0, askForToken = null;
 
@@ -58,7 +61,7 @@ async function ask(path, { method = 'GET', accept = 'application/json', body, si
     if (token) headers.authorization = `Bearer ${token}`;
     let response;
     try {
-        response = await fetch(path, { method, headers, body, signal, cache: 'no-store' });
+        response = await fetch(address(path), { method, headers, body, signal, cache: 'no-store' });
     } catch (error) {
         if (error.name === 'AbortError') throw error;
         throw new Problem(0, 'the gateway does not answer: check that sonde-gateway is running; this page tries again');

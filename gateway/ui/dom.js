@@ -53,8 +53,8 @@ export function formatSeconds(seconds) {
 }
 
 // Local time, with the date unless it is today.
-export function formatTime(unixSeconds, fine = false) {
-    const date = new Date(unixSeconds * 1000), today = date.toDateString() === new Date().toDateString();
+export function formatTime(unixSeconds, fine = false, isDated = false) {
+    const date = new Date(unixSeconds * 1000), today = !isDated && date.toDateString() === new Date().toDateString();
     const pad = (n) => String(n).padStart(2, '0');
     const day = today ? '' : `${date.getFullYear()}-${pad(date.getMonth() + 1)}-${pad(date.getDate())} `;
     return `${day}${pad(date.getHours())}:${pad(date.getMinutes())}${fine ? `:${pad(date.getSeconds())}` : ''}`;
@@ -90,6 +90,19 @@ export function fitCanvas(canvas, width, height) {
     const context = canvas.getContext('2d');
     context.setTransform(density, 0, 0, density, 0, 0);
     return context;
+}
+
+// "a, b, and 3 more"
+export const andMore = (texts, limit) => texts.slice(0, limit).join(', ') + (texts.length > limit ? `, and ${texts.length - limit} more` : '');
+
+// Bars from { from, to } in 0..1 of the width, `top` high.
+export function drawBars(canvas, [width, height], bars, top) {
+    const context = fitCanvas(canvas, width, height), { accent, line } = themeColours();
+    context.clearRect(0, 0, width, height);
+    context.fillStyle = line;
+    context.fillRect(0, height - 1, width, 1);
+    context.fillStyle = accent;
+    for (const { from, to, value } of bars) context.fillRect(from * width, height, Math.max(1, (to - from) * width - (to - from > 0.015 ? 1 : 0)), -Math.ceil(value / top * height));
 }
 
 // The colours of the theme, as the style sheet defines them.

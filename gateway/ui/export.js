@@ -7,7 +7,8 @@ import { getBytes, isOffline, recordedAnswers, remember, status } from './api.js
 import { notify } from './menu.js';
 import { compress, encode } from './pprof.js';
 import { join } from './profile.js';
-import { viewName } from './state.js';
+import { targetLabel } from './target.js';
+import { address, momentHash, ownPath, viewName } from './state.js';
 
 const RENDERED = { flamegraph: ['SVG', '.svg'], speedscope: ['speedscope', '.speedscope.json'], firefox: ['Firefox Profiler', '.firefox.json'], md: ['Markdown', '.md'],
     collapsed: ['collapsed stacks', '.collapsed'], top: ['table', '.txt'] };
@@ -31,7 +32,7 @@ function shownFile({ profile, base, type }) {
 // ---- The offline page ----
 
 async function ownFile(path) {
-    const response = await fetch(path, { headers: { accept: 'text/html,*/*' } });
+    const response = await fetch(address(path), { headers: { accept: 'text/html,*/*' } });
     if (!response.ok) throw new Error(`the gateway answered ${response.status} to ${path}`);
     return response.text();
 }
@@ -62,7 +63,7 @@ async function offlinePage(shown) {
     if (shown.base) remember(`/offline/${view}-base.pb`, await compress(encode(shown.base)));
     const [page, style, modules] = await Promise.all([ownFile('/'), ownFile('/ui/style.css'), collectModules('main.js')]);
     const answers = Object.fromEntries([...recordedAnswers()].map(([path, answer]) => [path, base64(answer.bytes)]));
-    const data = JSON.stringify({ path: location.pathname, hash: location.hash, title: shown.title, answers }).replace(/</g, '\\u003c');
+    const data = JSON.stringify({ path: ownPath(), hash: momentHash(), label: targetLabel(), title: shown.title, answers }).replace(/</g, '\\u003c');
     const head = `<meta http-equiv="Content-Security-Policy" content="${POLICY}"><style>${style}</style>`
         + `<script>window.SONDE_OFFLINE = ${data};\nif (!location.hash) history.replaceState(null, '', SONDE_OFFLINE.hash);</script>`
         + `<script type="module">${scriptText([...modules.values()].join('\n'))}</script></head>`;
@@ -75,11 +76,11 @@ async function offlinePage(shown) {
 async function openSpeedscope(shown, name) {
     const source = !shown.base && shown.profile.source;
     if (source?.startsWith('/v1/') && !sessionStorage.getItem('sonde-token')) {
-        const url = new URL(source, location.href).href;
-        window.open(`/speedscope/index.html#profileURL=${encodeURIComponent(url)}&title=${encodeURIComponent(name)}`, '_blank', 'noopener');
+        const url = new URL(address(source), location.href).href;
+        window.open(`${address('/speedscope/index.html')}#profileURL=${encodeURIComponent(url)}&title=${encodeURIComponent(name)}`, '_blank', 'noopener');
         return;
     }
-    window.open('/speedscope/index.html', '_blank', 'noopener');
+    window.open(address('/speedscope/index.html'), '_blank', 'noopener');
     saveFile(`${name}.pb.gz`, await shownFile(shown));
     notify(`this profile is only in this page: it was saved as ${name}.pb.gz, drop that file on speedscope`);
 }

@@ -20,7 +20,7 @@ const JIT = '#f39ca2', KERNEL = '#a9b6c4', PLAIN = '#c4c6ca', THREAD = '#d5d9e0'
 
 const pick = (list, text) => list[textHash(text) % list.length];
 
-export function moduleColour(fn, isMemory) {
+export function moduleColour(fn, isMemory = false) {
     if (fn.kind === KIND.THREAD) return THREAD;
     if (fn.kind === KIND.NOTE) return PLAIN;
     if (isMemory) return pick(HUES.memory, fn.module);
@@ -44,7 +44,7 @@ export class Flame {
     // Events: onhover(n), onselect(n), onzoom(n), onmenu(n, x, y), onframe(ms).
     constructor(canvas, events) {
         Object.assign(this, { canvas, events, tree: null, from: 0, to: 1, top: 0, zoomed: 0, selected: 0, hovered: -1, hit: null, upwards: false, firstDepth: 0 });
-        Object.assign(this, { colourBy: 'module', byShare: true, isMemory: false, isDiff: false, colours: [], wanted: 0, drag: null });
+        Object.assign(this, { colourBy: 'module', byShare: true, isMemory: false, isDiff: false, colours: [], wanted: 0, drag: null, least: 120 });
         const on = (type, handle) => canvas.addEventListener(type, (event) => handle.call(this, event));
         on('pointermove', this.onMove);
         on('pointerdown', this.onDown);
@@ -72,8 +72,8 @@ export class Flame {
 
     resize() {
         if (!this.tree) return;
-        const width = Math.max(200, this.canvas.parentElement.clientWidth), rows = this.tree.deepest + 1;
-        const most = Math.max(320, window.innerHeight - 210), height = Math.max(120, Math.min(rows * ROW + 4, most));
+        const width = Math.max(200, this.canvas.parentElement.clientWidth), rows = this.tree.deepest + 1 - this.firstDepth;
+        const most = Math.max(320, window.innerHeight - 210), height = Math.max(this.least, Math.min(rows * ROW + 4, most));
         Object.assign(this, { width, height });
         this.draw();
     }

@@ -3,10 +3,10 @@
 import { getJson, getText, isOffline, send } from './api.js';
 import { button, choice, formatSeconds, formatTime, formatValue, h, message, number } from './dom.js';
 import { attempt, form, loadProfile, numberInput, repeat, select, withProgress } from './load.js';
-import { getState, setState } from './state.js';
+import { address, getState, setState } from './state.js';
 import { createViewer } from './viewer.js';
 
-const HEAP_MS = 5000, SAMPLERS = { '': 'the best sampler', jemalloc: 'jemalloc\'s profiler', interposed: 'Sonde\'s sampler' };
+const HEAP_MS = 5000, YOUNG_S = 60, SAMPLERS = { '': 'the best sampler', jemalloc: 'jemalloc\'s profiler', interposed: 'Sonde\'s sampler' };
 const HEAP_PARTS = [['live', 'In use', 'what is in use now'], ['growth', 'Growth', 'what changed between two moments'],
     ['allocs', 'Allocations', 'what is allocated, whether or not it is freed'], ['dumps', 'Dumps', 'what was written from time to time']];
 const AGES = [['', 'of any age'], ['10', '10 s and older'], ['60', '1 min and older'], ['600', '10 min and older'], ['3600', '1 h and older']];
@@ -24,13 +24,13 @@ const heapFacts = (heap) => Object.entries({
 
 class HeapPage {
     constructor({ root, signal, prefix, target }) {
-        Object.assign(this, { signal, prefix, target, state: {}, errors: h('div'), stateErrors: h('div'), tools: h('div', { class: 'bar' }), list: h('div'), graph: h('div') });
+        Object.assign(this, { signal, prefix, target, state: {}, errors: h('div'), stateErrors: h('div'), tools: h('div', { class: 'bar' }), list: h('div'), graph: h('div', { hidden: true }), refused: h('div') });
         this.panel = h('section', { class: 'panel', 'aria-label': 'heap profiling' });
-        const parts = choice('what to show', HEAP_PARTS, this.part, (show) => {
+        const parts = this.parts = choice('what to show', HEAP_PARTS, this.part, (show) => {
             setState({ show, dump: null, from: null }, true);
             this.open();
         });
-        root.append(...(isOffline() ? [] : [this.stateErrors, this.panel, h('div', { class: 'bar' }, parts), this.tools]), this.errors, this.list, this.graph);
+        root.append(...(isOffline() ? [] : [this.stateErrors, this.refused, this.panel, h('div', { class: 'bar' }, parts), this.tools]), this.errors, this.list, this.graph);
         this.viewer = createViewer(this.graph, { empty: 'no samples: nothing that was sampled is in use', name: `${target}-heap` });
     }
 
@@ -46,15 +46,26 @@ class HeapPage {
 
     // The form stays as it is while the state does.
     async update() {
-        const before = this.state, state = await getJson(`${this.prefix}/v1/heap`, { signal: this.signal });
+        const before = this.state, state = await getJson(`${this.prefix}/v1/heap`, { signal: this.signal }).catch((problem) => (problem.status === 501 ? { refusal: problem.message } : Promise.reject(problem)));
         this.state = state;
+        for (const one of [this.panel, this.parts, this.tools, this.list]) one.hidden = Boolean(state.refusal);
+        this.graph.hidden ||= Boolean(state.refusal);
+        this.refused.replaceChildren(state.refusal ? message('hint', state.refusal) : '');
+        if (state.refusal) return;
         if (this.panel.firstChild) this.panel.firstChild.replaceChildren(...heapFacts(state));
-        if (before.active === state.active && before.note === state.note) return;
+        if (before.active === state.active && before.note === state.note) return this.isYoung() && this.part === 'live' ? this.openLive() : undefined;
+        const deletes = h('input', { type: 'checkbox' });
         this.panel.replaceChildren(h('dl', { class: 'facts' }, heapFacts(state)), state.note ? message('hint', state.note) : '', state.active
-            ? form('Turn off', (query) => this.turn(`active=false&${query}`), h('label', {}, h('input', { type: 'checkbox', name: 'delete_dumps', value: 'true' }), 'and delete the dumps'))
+            ? h('div', { class: 'bar' }, button('Turn off', () => this.turn(`active=false${deletes.checked ? '&delete_dumps=true' : ''}`)), h('label', {}, deletes, 'and delete the dumps'))
             : form('Turn on', (query) => this.turn(`active=true&${query}`), select('backend', 'sampler', Object.entries(SAMPLERS), ''),
                 numberInput('interval', 'a dump every', 0, 0, 86400, 's'), numberInput('sample_bytes', 'one sample per', null, 4096, 2 ** 40, 'bytes')));
         await this.open();
+    }
+
+    // A profile that has just begun is read again by itself, but not under the user's hands.
+    isYoung() {
+        const { active, activeSinceUnixNs: since } = this.state, isInUse = this.graph.matches(':hover, :focus-within') && !this.graph.querySelector('.message');
+        return active && !isInUse && Date.now() / 1000 - number(since) / 1e9 < YOUNG_S;
     }
 
     turn(query) {
@@ -76,7 +87,7 @@ class HeapPage {
     }
 
     downloads(query = '') {
-        return DUMP_FORMATS.map(([format, extension]) => h('a', { href: `${this.prefix}/debug/pprof/heap?output=${format}${query}`,
+        return DUMP_FORMATS.map(([format, extension]) => h('a', { href: address(`${this.prefix}/debug/pprof/heap?output=${format}${query}`),
             download: `${this.target}${extension}` }, extension));
     }
 

@@ -4,7 +4,7 @@
 import { getJson } from './api.js';
 import { captureText } from './captures.js';
 import { formatSeconds, formatTime, h, message, number, percent } from './dom.js';
-import { chooseBox, findService, historyPath, historyState, MAX_STEPS, NO_RANGES, pointValue, RangeGraph, rangeChoice, recordedChoice, unrecorded } from './history.js';
+import { chooseBox, findService, historyPath, historyState, MAX_STEPS, NO_RANGES, ofService, pointValue, RangeGraph, rangeChoice, recordedChoice, unrecorded } from './history.js';
 import { attempt, sleep } from './load.js';
 import { getState, setState } from './state.js';
 import { hatch, rateText, TimeCanvas } from './strip.js';
@@ -26,16 +26,34 @@ function wildcardOf(text) {
 
 // data: { from, until, step, rows, unit, isRelative, values }; values of NaN are missing. hits: the values of stacks that match, or null.
 class HeatCanvas extends TimeCanvas {
-    // The largest values are few, and would leave no colours to the others.
+    // Colours are quantiles: a few large values would leave no colours to the others, and values that are close would look the same.
     set(data) {
-        const sorted = data.values.filter((value) => value > 0).sort();
-        this.peak = sorted[Math.floor(sorted.length * 0.995)] ?? 1;
+        this.element.hidden = false;
+        this.sorted = data.values.filter((value) => value > 0).sort();
         this.schedule({ data, hits: null, cursor: null });
+    }
+
+    quantile(share) {
+        return this.sorted[Math.round(share * (this.sorted.length - 1))] ?? 0;
+    }
+
+    // The share of the values that are smaller; half of those that are equal count, too.
+    rank(value) {
+        const { sorted } = this, below = (isBelow) => {
+            let low = 0, high = sorted.length;
+            while (low < high) {
+                const middle = (low + high) >> 1;
+                if (isBelow(sorted[middle])) low = middle + 1;
+                else high = middle;
+            }
+            return low;
+        };
+        return value > 0 ? (below((one) => one < value) + below((one) => one <= value)) / 2 / sorted.length : 0;
     }
 
     size() {
         const { rows, values } = this.data, columns = Math.ceil(values.length / rows);
-        this.cellWidth = Math.min(Math.max(Math.floor(this.element.clientWidth / columns), 3), 36);
+        this.cellWidth = Math.max(this.element.clientWidth / columns, 3);
         this.cellHeight = Math.min(Math.max(Math.floor(HEAT_HEIGHT / rows), 2), 18);
         return [columns * this.cellWidth, rows * this.cellHeight];
     }
@@ -70,7 +88,7 @@ class HeatCanvas extends TimeCanvas {
         const image = context.createImageData(columns, rows), stops = HEAT_COLOURS[isDark ? 'dark' : 'light'];
         values.forEach((value, i) => {
             if (Number.isNaN(value)) return;
-            const at = Math.min(value / this.peak, 1) * 3, low = Math.min(Math.floor(at), 2);
+            const at = this.rank(value) * 3, low = Math.min(Math.floor(at), 2);
             image.data.set([0, 1, 2].map((c) => stops[low][c] + (stops[low + 1][c] - stops[low][c]) * (at - low)).concat(255), 4 * ((i % rows) * columns + Math.floor(i / rows)));
         });
         context.putImageData(image, 0, 0);
@@ -126,7 +144,7 @@ class HeatMap {
         } });
         ctx.root.append(this.legend, this.note);
         this.graph = new RangeGraph(ctx, this.heat, (from, until) => (this.capture ? `/v1/captures/${this.capture}.pb.gz?from=${from.toFixed(2)}&until=${until.toFixed(2)}`
-            : historyPath('profile', { ...this.state.what, from, until, output: 'proto' })), { name: 'heatmap', empty: 'no samples in these cells' });
+            : historyPath('profile', { ...this.state.what, from, until, output: 'proto' })), () => (this.capture ? {} : { ra: '0', hf: this.state.from, hu: this.state.until }), { name: 'heatmap', empty: 'no samples in these cells' });
         this.graph.viewer.onSearch((text) => this.heat.data && this.search(text));
     }
 
@@ -139,8 +157,8 @@ class HeatMap {
         return attempt(this.errors, this.ctx.signal, async () => {
             const found = this.capture ? '' : await findService(this.services, this.ctx, this.state);
             this.state.what.service = found ?? '';
-            this.drawControls();
-            if (found === null) return unrecorded(this);
+            this.drawControls(found === null);
+            if (found === null) return unrecorded(this, this.services);
             this.heat.set(await this.cells(''));
             this.graph.mark();
             this.drawLegend();
@@ -150,12 +168,12 @@ class HeatMap {
         });
     }
 
-    drawControls() {
-        const { what } = this.state, all = this.services && [['h', 'history of all services'], ...this.services.map((one) => [`h${one.name}`, `history of ${one.name}`])];
+    drawControls(isMissing = false) {
+        const { what } = this.state, all = this.services && [...(isMissing ? [['', `${this.ctx.label}: not recorded`]] : []), ['h', 'history of all services'], ...this.services.map((one) => [`h${one.name}`, `history of ${one.name}`])];
         const events = this.services?.find((one) => one.name === what.service)?.events ?? this.services?.flatMap((one) => one.events) ?? [];
         const captures = this.captures.map((one) => [`c${one.id}`, `capture ${captureText(one)}`]), source = chooseBox('what is shown', [...(all ?? []), ...captures],
-            this.capture ? `c${this.capture}` : `h${what.service}`,
-            (value) => this.update({ capture: null, sv: null, all: value === 'h', ...NO_RANGES, [value[0] === 'c' ? 'capture' : 'sv']: value.slice(1) }));
+            this.capture ? `c${this.capture}` : isMissing ? '' : `h${what.service}`,
+            (value) => value && this.update({ ...ofService(this.ctx, ''), capture: null, all: value === 'h', [value[0] === 'c' ? 'capture' : 'sv']: value.slice(1) }));
         this.controls.replaceChildren(source, ...(this.capture ? [] : [
             recordedChoice(events, what.event, (ev) => this.update({ ev })), rangeChoice((ra) => this.update({ ra, ...NO_RANGES })), what.selector ? h('code', {}, what.selector) : '']));
     }
@@ -180,8 +198,9 @@ class HeatMap {
 
     drawLegend() {
         const { step, rows, unit, values } = this.heat.data, cell = step < 1 ? `${step * 1000} ms` : formatSeconds(step);
-        this.legend.replaceChildren(rateText(0, unit), h('i', { class: 'heat-scale', 'aria-hidden': 'true' }),
-            `${rateText(this.heat.peak, unit)} or more · a cell: ${cell}, a column: ${formatSeconds(step * rows)} · hatched: no data`);
+        const marks = [0, 0.25, 0.5, 0.75, 1].map((share) => rateText(this.heat.quantile(share), unit));
+        this.legend.replaceChildren(h('span', { class: 'heat-key', title: 'each quarter of the scale has a quarter of the cells' }, h('i', { class: 'heat-scale', 'aria-hidden': 'true' }), h('span', {}, marks.map((text) => h('span', {}, text)))),
+            `a cell: ${cell}, a column: ${formatSeconds(step * rows)} · each quarter of the scale has as many cells · hatched: no data`);
         this.note.textContent = values.some((value) => value > 0) ? '' : this.capture ? 'no samples: the target was idle' : 'nothing was recorded in this range';
     }
 

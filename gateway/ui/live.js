@@ -10,7 +10,7 @@ import { getState, setState } from './state.js';
 import { createStrip, rangeText } from './strip.js';
 import { createViewer } from './viewer.js';
 
-const WINDOW_MS = 250, KEEP_S = 600, KEEP_WINDOWS = KEEP_S * 1000 / WINDOW_MS, REDRAW_MS = 400, MAX_WAIT_S = 8;
+const WINDOW_MS = 250, KEEP_S = 600, KEEP_WINDOWS = KEEP_S * 1000 / WINDOW_MS, REDRAW_MS = 400, MAX_WAIT_S = 8, SMOOTHED = 2;
 const LIVE_MODES = MODES.map(({ mode, title }) => [mode, title]);
 const LIVE_RATES = [['19', '19 Hz'], ['99', '99 Hz'], ['499', '499 Hz'], ['999', '999 Hz']];
 const STREAM_ENDS = { 'target gone': 'The target has exited.', 'dictionary full': 'The service has sent all the names that a stream may have.' };
@@ -48,7 +48,7 @@ class LiveWindows {
         if (line.more) return false;
         const from = number(line.startUnixNs) / 1e9, until = number(line.endUnixNs) / 1e9, last = this.list.at(-1);
         if (this.isNew && last && from > last.until) this.gaps.push([last.until, from]);
-        this.list.push({ from, until, counts: this.part, drops: line.drops, own: number(line.guestCpuNs), cpu: number(line.targetCpuNs) });
+        this.list.push({ from, until, counts: this.part, ns: this.part.reduce((sum, one) => sum + one[2], 0), drops: line.drops, own: number(line.guestCpuNs), cpu: number(line.targetCpuNs) });
         this.sum(this.part, 1);
         Object.assign(this, { part: [], isNew: false, merged: this.merged + line.merged, clock: line.clock });
         while (this.list.length > KEEP_WINDOWS || this.list[0].from < until - KEEP_S) this.forget();
@@ -89,9 +89,20 @@ class LiveWindows {
 
     strip() {
         const until = this.list.at(-1)?.until ?? Date.now() / 1000, span = [60, 120, 300, KEEP_S].find((one) => one >= until - (this.list[0]?.from ?? until)) ?? KEEP_S;
-        const rate = ({ counts, from, until: end }) => counts.reduce((sum, one) => sum + one[2], 0) / 1e9 / Math.max(end - from, 1e-3);
-        const series = { times: this.list.map((one) => one.from), ends: this.list.map((one) => one.until), values: this.list.map((one) => (one.rate ??= rate(one))) };
+        const series = { times: this.list.map((one) => one.from), ends: this.list.map((one) => one.until), values: this.list.map((one, i) => this.rate(one, i)) };
         return { from: until - span, until, step: WINDOW_MS / 1000, series: [series], gaps: this.gaps };
+    }
+
+    // Samples arrive late and in batches, and a blocked thread is only known when it goes on. So a value is the mean of a second: windows on
+    // both sides, without a gap between them.
+    rate(window, at) {
+        if (window.rate !== undefined) return window.rate;
+        let time = 0, ns = 0;
+        const near = this.list.slice(Math.max(0, at - SMOOTHED), at + SMOOTHED + 1).filter((one) => !this.gaps.some(([from]) => from >= Math.min(one.from, window.from) && from < Math.max(one.from, window.from)));
+        for (const { from, until, ns: sum } of near) [time, ns] = [time + until - from, ns + sum];
+        const rate = ns / 1e9 / Math.max(time, 1e-3);
+        if (at + SMOOTHED < this.list.length) window.rate = rate;
+        return rate;
     }
 
     facts() {
@@ -185,7 +196,7 @@ class Live {
         const profile = windows.profile(ranges[0]), base = ranges[1] && windows.profile(ranges[1]);
         if (ranges[0] && !profile.covered) this.place.replaceChildren(message('hint', 'the windows of that range are gone: choose a later one'));
         const [span, other] = [profile, base].map((one) => one && (one.covered ? rangeText(...one.covered) : 'nothing'));
-        const title = `${this.ctx.target || 'target'}, ${LIVE_MODES.find(([mode]) => mode === this.mode)?.[1] ?? this.mode}, ${span}`;
+        const title = `${this.ctx.label || 'target'}, ${LIVE_MODES.find(([mode]) => mode === this.mode)?.[1] ?? this.mode}, ${span}`;
         this.viewer.show(profile, { base, title: other ? `${title} against ${other}` : title, about: [this.facts.textContent] });
     }
 
@@ -199,7 +210,7 @@ class Live {
             if (signal.aborted) return;
             if (!this.windows.isNew) wait = 1;
             if (FINAL_STATUS.includes(problem?.status)) return this.place.replaceChildren(message('error', problem.message, ' ', button('Try again', () => this.restart())));
-            const why = problem ? `${problem.message}.` : STREAM_ENDS[this.end] ?? (this.end ? `The stream ended: ${this.end}.` : 'The connection to the gateway broke off.');
+            const why = problem ? problem.message.replace(/[^.?!]$/, '$&.') : STREAM_ENDS[this.end] ?? (this.end ? `The stream ended: ${this.end}.` : 'The connection to the gateway broke off.');
             this.place.replaceChildren(message('error', `${why} What was received stays. Connecting again, next try in ${wait} s.`));
             await sleep(wait * 1000);
         }

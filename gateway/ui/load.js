@@ -8,7 +8,7 @@ export const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms);
 
 // Shows an error as a sentence, null removes it. One that stays the same is not announced again.
 export function showError(place, error) {
-    const text = error?.message ?? '';
+    const text = error && error.status !== 401 ? error.message : ''; // main.js asks for a token
     if (error && error.constructor !== Error && !(error instanceof Problem)) console.error(error);
     if (place.dataset.text !== text) place.replaceChildren(...(text ? [message('error', text)] : []));
     place.dataset.text = text;

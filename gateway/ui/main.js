@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of the page: which view is open, the target, the theme, the token, and dropped files.
-import { forgetRecorded, isOffline, onTokenNeeded, Problem, setToken } from './api.js';
+import { forgetRecorded, isOffline, onTokenNeeded, Problem, setToken, TOKEN_KEY } from './api.js';
 import { capturesView, openDroppedFile } from './captures.js';
 import { compareView } from './compare.js';
 import { button, h, message } from './dom.js';
@@ -10,7 +10,8 @@ import { historyView } from './history.js';
 import { liveView } from './live.js';
 import { closeMenu } from './menu.js';
 import { startView } from './start.js';
-import { linkTo, onNavigate, targetName, targetPrefix, viewName } from './state.js';
+import { address, linkTo, onNavigate, targetName, targetPrefix, viewName } from './state.js';
+import { describeTarget, targetLabel } from './target.js';
 import { threadsView } from './threads.js';
 import { showKeys } from './viewer.js';
 
@@ -32,7 +33,6 @@ async function openView() {
     forgetRecorded();
     root.replaceChildren();
     drawNavigation(view);
-    document.title = `${targetName() ? `${targetName()} · ` : ''}${view.title} · Sonde`;
     let close = null, isClosed = false;
     closing = () => {
         isClosed = true;
@@ -40,7 +40,10 @@ async function openView() {
         close?.();
     };
     try {
-        close = await view.open({ root, signal: abort.signal, prefix: targetPrefix(), target: targetName() });
+        const { name, pid, label } = await describeTarget(abort.signal);
+        if (isClosed) return;
+        drawNavigation(view);
+        close = await view.open({ root, signal: abort.signal, prefix: targetPrefix(), target: targetName(), name, pid, label });
         if (isClosed) close?.();
     } catch (error) {
         if (!isClosed) showFailure(root, error);
@@ -51,6 +54,7 @@ async function openView() {
 function showFailure(root, error) {
     const passes = error instanceof Problem && [0, 502, 503, 504].includes(error.status) && !isOffline();
     if (!(error instanceof Problem)) console.error(error);
+    if (error.status === 401) return; // the form for the token is open
     root.replaceChildren(message('error', error.message, ' ', button('Try again', openView)));
     if (!passes) return;
     const timer = setTimeout(openView, RETRY_MS);
@@ -61,8 +65,9 @@ function drawNavigation(current) {
     const nav = document.getElementById('views'), target = document.getElementById('target');
     nav.replaceChildren(...VIEWS.filter((view) => view !== startView && (!view.needsTarget || targetPrefix())).map((view) => h('a', {
         href: linkTo(view.name), 'aria-current': view === current ? 'page' : null }, view.title)));
-    target.replaceChildren(targetPrefix() ? h('span', { class: 'chip' }, h('b', {}, targetName() === '@all' ? 'all processes' : targetName()), ' ', h('a', { href: '/', title: 'choose another target' }, 'change'))
+    target.replaceChildren(targetPrefix() ? h('span', { class: 'chip' }, h('b', {}, targetLabel()), ' ', h('a', { href: address('/'), title: 'choose another target' }, 'change'))
         : h('span', { class: 'muted' }, 'no target chosen'));
+    document.title = `${targetPrefix() ? `${targetLabel()} · ` : ''}${current.title} · Sonde`;
 }
 
 // ---- Theme, token, files ----
@@ -92,7 +97,8 @@ function nextTheme() {
     applyTheme(theme);
 }
 
-function askToken(problem) {
+function askToken() {
+    const isRefused = sessionStorage.getItem(TOKEN_KEY), text = isRefused ? 'This token was not accepted.' : 'Reading profiles here needs a token.';
     const place = document.getElementById('token'), field = h('input', { type: 'password', autocomplete: 'off', 'aria-label': 'token', placeholder: 'token' });
     const submit = (event) => {
         event.preventDefault();
@@ -100,8 +106,9 @@ function askToken(problem) {
         place.replaceChildren();
         openView();
     };
-    place.replaceChildren(h('form', { class: 'panel bar', onsubmit: submit }, h('span', {}, problem.message), field, h('button', {}, 'Use this token'),
-        h('span', { class: 'muted' }, 'The browser forgets it when this tab is closed.')));
+    if (place.firstChild) return;
+    place.replaceChildren(h('form', { class: 'panel bar', onsubmit: submit }, h('b', {}, text), field, h('button', {}, 'Use this token'),
+        h('span', { class: 'muted' }, 'It is a line of the token file of sonded. The browser forgets it when this tab is closed.')));
     field.focus();
 }
 
@@ -129,6 +136,7 @@ function start() {
     document.getElementById('theme').addEventListener('click', nextTheme);
     document.getElementById('keys').addEventListener('click', showKeys);
     document.addEventListener('keydown', (event) => event.key === 'd' && !event.ctrlKey && !event.metaKey && !event.target.closest('input, select, textarea') && nextTheme());
+    document.querySelector('.brand').href = address('/');
     applyTheme(storedTheme());
     onTokenNeeded(askToken);
     onNavigate(openView);

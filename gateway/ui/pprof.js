@@ -124,7 +124,7 @@ function readSample(reader) {
 
 function readFile(bytes) {
     const reader = new Reader(bytes), decoder = new TextDecoder(), latin = new TextDecoder('latin1').decode(bytes);
-    const file = { types: [], samples: [], mappings: [], locations: [], functions: [], strings: [], comments: [], numbers: {} };
+    const file = { types: [], samples: [], mappings: [], locations: [], functions: [], strings: [], comments: [], period: [], numbers: {} };
     const message = () => reader.message(), withId = () => reader.message(1), withAddresses = () => reader.message(4), string = () => {
         const outer = reader.enter(), start = reader.at, text = latin.slice(start, reader.end);
         reader.leave(outer);
@@ -135,6 +135,7 @@ function readFile(bytes) {
     for (let field; (field = reader.next());) {
         if (lists[field] && reader.type !== 2) fail('a field has the wrong type');
         if (lists[field]) lists[field][0].push(lists[field][1](reader));
+        else if (field === 11 && reader.type === 2) file.period = message();
         else if (field === 13) reader.numbers(file.comments);
         else if (reader.type === 0) file.numbers[field] = reader.signed();
         else reader.skip();
@@ -258,7 +259,8 @@ export async function decode(bytes) {
     const text = (i) => textOf(file, i), profile = new Profile(file.types.map((type) => ({ type: text(type[1]), unit: text(type[2]) })));
     profile.modules = file.mappings.map((mapping) => text(mapping[5]));
     addSamples(file, profile);
-    Object.assign(profile, { comments: [...file.comments.map(text), ...cutNotes(file)], timeNanos: file.numbers[9] ?? 0, durationNanos: file.numbers[10] ?? 0, period: file.numbers[12] ?? 0 });
+    Object.assign(profile, { comments: [...file.comments.map(text), ...cutNotes(file)], timeNanos: file.numbers[9] ?? 0, durationNanos: file.numbers[10] ?? 0, period: file.numbers[12] ?? 0,
+        periodType: { type: text(file.period[1] ?? 0), unit: text(file.period[2] ?? 0) } });
     const wanted = profile.types.findIndex((type) => type.type === text(file.numbers[14] ?? 0));
     if (wanted >= 0) profile.defaultType = wanted;
     return profile;
@@ -364,7 +366,8 @@ export function encode(profile) {
     for (let s = 0; s < profile.stackCount; s++) out.nested(2, (inner) => writeSample(inner, tables, profile, s, paths));
     for (const comment of profile.comments) out.field(13, text(comment));
     for (const [field, value] of [[9, profile.timeNanos], [10, profile.durationNanos], [12, profile.period], [14, text(profile.types[profile.defaultType].type)]]) out.field(field, value);
-    out.message(11, { 1: text(last.type), 2: text(last.unit) });
+    const sampled = profile.periodType ?? last;
+    out.message(11, { 1: text(sampled.type), 2: text(sampled.unit) });
     for (const string of tables.strings.keys()) out.nested(6, string);
     return out.bytes.subarray(0, out.size);
 }

@@ -6,6 +6,7 @@
 //   values[t][s]           the value of stack s in sample type t; thread[s] is an index in `threads`
 //   side[s]                1 if stack s belongs to the base of a difference; null if there is none
 //   counts[s]              of a difference: the number of samples of stack s; null if it is unknown
+//   periodType, period     what was counted until the next sample was taken, and how much of it; null if it is unknown
 
 import { viewNames } from './names.js';
 
@@ -13,7 +14,7 @@ export const KIND = { UNKNOWN: 0, APPLICATION: 1, LIBRARY: 2, KERNEL: 3, JIT: 4,
 
 export class Profile {
     constructor(types) {
-        Object.assign(this, { types, defaultType: types.length - 1, comments: [], timeNanos: 0, durationNanos: 0, period: 0 });
+        Object.assign(this, { types, defaultType: types.length - 1, comments: [], timeNanos: 0, durationNanos: 0, period: 0, periodType: null });
         Object.assign(this, { functions: [], threads: [''], start: [0], frame: [], line: [], thread: [], tid: [], side: null, counts: null });
         this.values = types.map(() => []);
         this.modules = []; // paths, the program's first
@@ -94,8 +95,31 @@ export function join(now, base, nowType, baseType) {
             both.counts?.push(profile.values[counted[side]][s]);
         }
     }
-    Object.assign(both, { comments: now.comments, timeNanos: now.timeNanos, durationNanos: now.durationNanos, modules: now.modules });
+    Object.assign(both, { comments: now.comments, timeNanos: now.timeNanos, durationNanos: now.durationNanos, modules: now.modules, period: now.period, periodType: now.periodType });
     return both;
+}
+
+const typeList = (types) => types.map(({ type, unit }) => `${type} (${unit})`).join(', ');
+
+const isSame = (a, b) => a.type === b.type && a.unit === b.unit;
+
+// Why values of a type of both cannot be compared, or '': numbers of samples depend on the rate, the measured time does not.
+export function rateRefusal(base, now, type) {
+    const [a, b] = [base.periodType, now.periodType];
+    if (!a || !b || base.period === now.period || isSame(type, b) || (a.unit === 'bytes' && b.unit === 'bytes')) return '';
+    return `the profiles were sampled at different rates: one sample per ${base.period} and per ${now.period} ${a.unit}`;
+}
+
+// The index in both of a type that both have, `now`'s default type if possible, or a sentence that says why they cannot be compared, as in
+// api/profile/diff/checks.c.
+export function comparableTypes(base, now) {
+    const find = (wanted) => base.types.findIndex((one) => isSame(one, wanted)), [a, b] = [base.periodType, now.periodType];
+    const nowType = [now.defaultType, ...now.types.keys()].find((t) => find(now.types[t]) >= 0);
+    if (nowType === undefined) return { refusal: `the profiles measure different things: ${typeList(base.types)}; and ${typeList(now.types)}` };
+    if (a && b && !isSame(a, b)) {
+        return { refusal: `the profiles measure different things: they were sampled by different events, "${a.type}" and "${b.type}"` };
+    }
+    return { nowType, baseType: find(now.types[nowType]), refusal: rateRefusal(base, now, now.types[nowType]) };
 }
 
 // ---- Which changes of shares chance explains, as in api/profile/verdict/verdict.h for one block a side ----

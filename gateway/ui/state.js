@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The state of the page is in its URL, so that a link is a finding: the path has the target ("/t/redis/"), the fragment the view and
-// its settings ("#live?q=malloc&i=1").
+// its settings ("#live?q=malloc&i=1"). A proxy may serve all of it below a path of its own.
 
 const navigationListeners = new Set();
-let current = readHash();
+const base = window.SONDE_OFFLINE ? '/' : new URL('..', import.meta.url).pathname;
+let current = readHash(), moment = {};
+
+// The address of a path of the gateway, such as "/v1/info", as this browser reaches it.
+export const address = (path) => (path[0] === '/' ? base + path.slice(1) : path);
+
+export const ownPath = () => window.SONDE_OFFLINE?.path ?? location.pathname.slice(base.length - 1);
 
 function readHash() {
     const [view, query] = location.hash.slice(1).split(/\?(.*)/s);
@@ -12,7 +18,7 @@ function readHash() {
 
 // "/t/redis" or "": the prefix of the paths that ask about the chosen target.
 export function targetPrefix() {
-    const match = (window.SONDE_OFFLINE?.path ?? location.pathname).match(/^\/t\/[^/]+/);
+    const match = ownPath().match(/^\/t\/[^/]+/);
     return match ? match[0] : '';
 }
 
@@ -45,6 +51,13 @@ export function setState(changes, step = false) {
         // A browser limits how often this may be called; the next change writes all of them.
     }
 }
+
+// What a setting like "the last hour" means now. It is not in the URL, but a saved page needs it.
+export function setMoment(values) {
+    moment = values;
+}
+
+export const momentHash = () => fragment(current.view, new URLSearchParams({ ...Object.fromEntries(current.params), ...moment }));
 
 // The fragment of another view.
 export const linkTo = (view, params = {}) => fragment(view, new URLSearchParams(params));

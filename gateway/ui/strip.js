@@ -52,6 +52,7 @@ export class TimeCanvas {
         this.line = h('span', { class: 'strip-line' });
         this.element = h('div', { class: 'strip' }, h('div', { class: 'strip-scroll' }, this.canvas),
             h('div', { class: 'bar' }, this.line, this.second, this.cleared));
+        this.element.hidden = true;
         container.append(this.element);
         this.setSecond(false);
         new ResizeObserver(() => this.schedule()).observe(this.element);
@@ -123,6 +124,7 @@ export class TimeCanvas {
     }
 
     set(data) {
+        this.element.hidden = false;
         this.schedule({ data });
     }
 

@@ -40,7 +40,7 @@ export class FunctionTable {
     render() {
         const column = this.columns.find(([key]) => key === this.sort) ?? this.columns[0], fns = this.tree.profile.functions;
         const rows = this.rows.filter((row) => !this.regex || this.regex.test(fns[row.fn].name) || this.regex.test(fns[row.fn].shown)).sort((a, b) => column[3](b) - column[3](a));
-        const head = this.columns.map(([key, title, hint]) => h('th', { scope: 'col', 'aria-sort': key === column[0] ? 'descending' : 'none' },
+        const head = this.columns.map(([key, title, hint]) => h('th', { scope: 'col', class: 'number', 'aria-sort': key === column[0] ? 'descending' : 'none' },
             button(key === column[0] ? `${title} ↓` : title, () => {
                 this.sort = key;
                 this.onsort(key);
@@ -49,14 +49,14 @@ export class FunctionTable {
         const body = rows.slice(0, this.limit).map((row) => {
             const fn = fns[row.fn];
             return h('tr', { class: row.verdict && !row.verdict.verdict ? 'muted' : null }, this.columns.map(([, , , , text]) => h('td', { class: 'number' }, text(row))),
-                h('td', {}, button(fn.shown, () => this.onpick(row.fn), { class: 'name', title: `callers and callees of ${fn.name}` })), h('td', { class: 'muted' }, fn.module));
+                h('td', {}, button(fn.shown, () => this.onpick(row.fn), { class: 'name', title: fn.name })), h('td', { class: 'muted' }, fn.module));
         });
         const more = rows.length > this.limit && button(`show ${Math.min(STEP * 10, rows.length - this.limit)} more of ${rows.length.toLocaleString('en')}`, () => {
             this.limit += STEP * 10;
             this.render();
         });
         this.element.replaceChildren(h('table', { class: 'list functions' },
-            h('thead', {}, h('tr', {}, head, h('th', { scope: 'col' }, 'Function'), h('th', { scope: 'col' }, 'Module'))), h('tbody', {}, body)), more || '');
+            h('thead', {}, h('tr', {}, head, h('th', { scope: 'col', title: 'click: callers and callees' }, 'Function'), h('th', { scope: 'col' }, 'Module'))), h('tbody', {}, body)), more || '');
         if (!rows.length) this.element.append(h('p', { class: 'muted' }, 'no matches'));
     }
 }
@@ -74,12 +74,12 @@ export class Sandwich {
         const part = (title, key, upwards) => {
             const tree = buildTree(profile, type, stackPaths(profile, { ...options, inverted: false, threads: false, [key]: fn }));
             const canvas = h('canvas', { role: 'img', 'aria-label': `${title} of ${name}` }), line = h('div', { class: 'detail' }, '');
-            const box = h('section', { class: 'panel' }, h('h3', {}, `${title} of ${name}`, h('span', { class: 'muted' }, `  ${formatValue(tree.total[0], unit)}`)),
-                line, h('div', { class: 'flame' }, canvas));
+            const box = h('section', { class: 'panel' }, h('h3', { class: 'one-line', title: name }, `${title} of ${name}`, h('span', { class: 'muted' }, `  ${formatValue(tree.total[0], unit)}`)),
+                h('div', { class: 'flame' }, canvas), line);
             this.element.append(box);
             const pick = (n) => n > 0 && this.onpick(tree.fn[n]);
             const tell = (n) => { line.textContent = n > 0 ? `${formatValue(tree.total[n], unit)}  ${percent(tree.total[n], tree.total[0])}  ${profile.functions[tree.fn[n]].shown}` : ''; };
-            const flame = Object.assign(new Flame(canvas, { onhover: tell, onselect: tell, onzoom() {}, onmenu: pick }), settings, { upwards, firstDepth: 1 });
+            const flame = Object.assign(new Flame(canvas, { onhover: tell, onselect: tell, onzoom() {}, onmenu: pick }), settings, { upwards, firstDepth: 1, least: 24 });
             flame.show(tree, 0);
             this.flames.push(flame);
         };

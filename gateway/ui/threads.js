@@ -2,7 +2,7 @@
 // Where every thread is now. Threads with equal stacks are one group. The frames of a group are made when it is opened, so ten thousand
 // threads are as fast as ten.
 import { getJson } from './api.js';
-import { button, choice, formatTime, formatValue, h, message, number } from './dom.js';
+import { andMore, button, choice, formatTime, formatValue, h, message, number } from './dom.js';
 import { attempt } from './load.js';
 import { viewNames } from './names.js';
 import { KIND, Profile } from './profile.js';
@@ -13,7 +13,6 @@ const GROUPS_SHOWN = 100, VALUES_SHOWN = 6, TIDS_SHOWN = 40;
 const THREAD_STATES = { R: 'running', S: 'sleeping', D: 'in I/O', T: 'stopped', t: 'traced', Z: 'dead', I: 'idle' };
 
 const frameName = (frame) => frame.name || `[${frame.module || 'unknown'}]+0x${number(frame.address).toString(16)}`;
-const andMore = (texts, limit) => texts.slice(0, limit).join(', ') + (texts.length > limit ? `, and ${texts.length - limit} more` : '');
 
 // "worker ×4, main": values with their numbers, the most frequent first.
 function countedValues(values) {

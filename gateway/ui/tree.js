@@ -3,7 +3,7 @@
 // n..end[n], and a reader who finds a node too narrow to draw can skip the rest of its siblings.
 import { KIND } from './profile.js';
 
-const ROOT = -1;
+const ROOT = -1, IDLE = 0.9;
 
 export const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
@@ -17,6 +17,9 @@ export function searchRegex(text, matchCase = false) {
     }
 }
 
+// What the legend calls the file of a function.
+export const moduleName = ({ kind, module }) => (kind === KIND.KERNEL ? 'kernel' : kind === KIND.NOTE ? 'notes' : module || (kind === KIND.JIT ? 'JIT code' : 'no module'));
+
 export const matchesOf = (profile, regex) => profile.functions.map((fn) => regex !== null && (regex.test(fn.name) || regex.test(fn.shown ?? fn.name)));
 
 // Which frames of a stack are drawn, outermost first:
@@ -24,13 +27,15 @@ export const matchesOf = (profile, regex) => profile.functions.map((fn) => regex
 //   hide     leaves functions out
 //   inverted leaf first
 //   threads  a level of threads at the root
+//   only     which stacks are drawn, by number: a function
 //   below    only frames from the outermost call of this function on; above: its callers, nearest first
-export function stackPaths(profile, { focus, hide, inverted, threads, below, above } = {}) {
+export function stackPaths(profile, { focus, hide, inverted, threads, only: isIn, below, above } = {}) {
     const hidden = hide ? matchesOf(profile, hide) : null, wanted = focus ? matchesOf(profile, focus) : null;
     const threadIds = threads ? profile.threads.map((name) => profile.addFunction(name || 'main thread', '', '', KIND.THREAD)) : null;
     const only = below ?? above;
     return (s, path) => {
         let length = 0, from = profile.start[s], end = profile.start[s + 1];
+        if (isIn && !isIn(s)) return -1;
         if (wanted && !profile.frame.slice(from, end).some((fn) => wanted[fn])) return -1;
         if (only !== undefined) {
             const at = profile.frame.indexOf(only, from);
@@ -173,6 +178,38 @@ export function functionTable(tree) {
         path.push(n);
     }
     return [...rows.values()];
+}
+
+// The function that takes the most by itself, or -1.
+export function hottestFunction(profile, type) {
+    const sums = new Map();
+    for (let s = 0; s < profile.stackCount; s++) {
+        const fn = profile.frame[profile.start[s + 1] - 1];
+        if (isDrawn(profile, type, s) && profile.start[s + 1] > profile.start[s]) sums.set(fn, (sums.get(fn) ?? 0) + profile.values[type][s]);
+    }
+    return [...sums].reduce((best, one) => (one[1] > best[1] ? one : best), [-1, 0])[0];
+}
+
+// Values by the module of the function that took them, the largest first: [{ module, fn, value }], where fn is one of its functions.
+export function moduleShares(profile, type) {
+    const sums = new Map();
+    for (let s = 0; s < profile.stackCount; s++) {
+        if (!isDrawn(profile, type, s) || profile.start[s + 1] === profile.start[s]) continue;
+        const fn = profile.functions[profile.frame[profile.start[s + 1] - 1]], module = moduleName(fn), row = sums.get(module) ?? { module, fn, value: 0 };
+        sums.set(module, row);
+        row.value += profile.values[type][s];
+    }
+    return [...sums.values()].sort((a, b) => b.value - a.value);
+}
+
+// By stack, whether its thread waits there nearly always: a thread without work.
+export function idleStacks(profile, type) {
+    const threads = new Map(), keyOf = (s) => `${profile.thread[s]}/${profile.tid[s]}`;
+    for (let s = 0; s < profile.stackCount; s++) {
+        const all = threads.get(keyOf(s)) ?? { sum: 0, most: 0 }, value = profile.values[type][s];
+        threads.set(keyOf(s), { sum: all.sum + value, most: Math.max(all.most, value) });
+    }
+    return Array.from({ length: profile.stackCount }, (_, s) => profile.values[type][s] >= IDLE * threads.get(keyOf(s)).sum);
 }
 
 // The value of all stacks with a match, each counted once, and the nodes that match.

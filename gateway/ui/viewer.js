@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A profile on the page: tools, the flame graph or table or callers and callees, and the line that describes a frame. Its settings are
-// in the URL: q search, z zoomed node, i inverted, th threads, co colour, tb what is shown, so sort, f focus, hd hidden, ty sample type,
-// ab absolute change, sel the function whose callers and callees are shown.
+// in the URL: q search, z zoomed node, i inverted, th threads, co colour, tb what is shown, so sort, f focus, hd hidden, mo module, ni without
+// idle threads, ty sample type, ab absolute change, sel the function whose callers and callees are shown.
 import { button, choice, formatChange, formatSeconds, formatTime, formatValue, h, message, percent } from './dom.js';
 import { EVENTS } from './events.js';
 import { exportMenu } from './export.js';
-import { changeOf, Flame } from './flame.js';
+import { changeOf, Flame, moduleColour } from './flame.js';
 import { closeMenu, copyText, menuButton, showDialog, showMenu } from './menu.js';
-import { changeText, join, judge, KIND, leastChange } from './profile.js';
+import { changeText, join, judge, KIND, leastChange, rateRefusal } from './profile.js';
 import { getState, isOn, setState } from './state.js';
 import { FunctionTable, Sandwich } from './table.js';
-import { buildTree, literal, nodeName, searchRegex, searchTree, shownName, stackPaths } from './tree.js';
+import { buildTree, hottestFunction, idleStacks, literal, moduleName, moduleShares, nodeName, searchRegex, searchTree, shownName, stackPaths } from './tree.js';
 
 const FEW = 0.05; // share of the total: if larger changes can be overlooked, say so
+const MODULES_SHOWN = 9;
 let keyReceiver = null;
 
 // [key, what it does, run(viewer)]
@@ -28,6 +29,7 @@ const KEYS = [
     ['-', 'zoom out a little', (v) => v.flame.scale(1.4, v.flame.width / 2)],
     ['i', 'invert: leaves first, their callers below', (v) => v.toggle('i')],
     ['t', 'graph, table', (v) => v.setPart(v.part === 'table' ? 'graph' : 'table')],
+    ['b', 'table beside the graph', (v) => v.setPart(v.part === 'both' ? 'graph' : 'both')],
     ['c', 'callers and callees of the selected frame', (v) => v.openSandwich(v.tree.fn[v.flame.selected])],
     ['s', 'split threads', (v) => v.toggle('th')],
     ['m', 'colour by module or by share', (v) => v.toggle('co')],
@@ -62,6 +64,8 @@ class Viewer {
         this.tools = h('div', { class: 'bar tools' });
         this.chips = h('div', { class: 'bar chips' });
         this.legend = h('p', { class: 'legend muted' });
+        this.modules = h('div', { class: 'bar modules', role: 'group', 'aria-label': 'modules' });
+        this.moduleButtons = new Map();
         this.detail = h('div', { class: 'detail', 'aria-live': 'polite' });
         this.canvas = h('canvas', { tabindex: 0, role: 'application', 'aria-roledescription': 'flame graph', 'aria-label': 'flame graph: move with the arrow keys, ? lists all keys' });
         this.body = h('div', { class: 'flame' }, this.canvas);
@@ -69,7 +73,10 @@ class Viewer {
         this.heading = h('h2', { class: 'title' });
         this.about = h('details', { class: 'about' }, h('summary', {}, 'About this profile'));
         this.notice = h('div');
-        this.element = h('section', { class: 'viewer', 'aria-label': 'profile' }, this.heading, this.tools, this.chips, this.legend, this.notice, this.detail, this.body, this.listBox, this.about);
+        this.stage = h('div', { class: 'stage' }, this.listBox, this.body);
+        this.element = h('section', { class: 'viewer', 'aria-label': 'profile' }, this.heading, this.tools, this.chips, h('div', { class: 'bar legend-row' }, this.legend, this.about),
+            this.modules, this.notice, this.detail, this.stage);
+        this.body.hidden = this.about.hidden = true;
         container.append(this.element);
         this.makeParts();
         keyReceiver = this;
@@ -83,7 +90,7 @@ class Viewer {
             onmenu: (n, x, y) => this.openMenu(n, x, y),
             onframe: (ms) => { this.canvas.dataset.frameMs = ms.toFixed(2); },
         });
-        this.table = new FunctionTable(this.listBox, (fn) => this.openSandwich(fn), (sort) => setState({ so: sort }));
+        this.table = new FunctionTable(this.listBox, (fn) => (this.part === 'both' ? this.find(fn) : this.openSandwich(fn)), (sort) => setState({ so: sort }));
         this.sandwich = new Sandwich(this.listBox, (fn) => this.openSandwich(fn));
         this.onScheme = () => this.flame.tree && this.flame.draw();
         matchMedia('(prefers-color-scheme: dark)').addEventListener('change', this.onScheme);
@@ -123,7 +130,19 @@ class Viewer {
     }
 
     options() {
-        return { focus: searchRegex(getState('f'), true), hide: searchRegex(getState('hd'), true), inverted: isOn('i'), threads: isOn('th') };
+        return { focus: searchRegex(getState('f'), true), hide: searchRegex(getState('hd'), true), inverted: isOn('i'), threads: isOn('th'), only: this.onlyStacks() };
+    }
+
+    get canBeIdle() {
+        return !this.base && /off.cpu/.test(this.profile.types[this.type].type + this.profile.periodType?.type);
+    }
+
+    // Which stacks are shown, or null for all: those of one module, and not those of idle threads.
+    onlyStacks() {
+        const p = this.shown, module = getState('mo'), idle = this.canBeIdle && isOn('ni') ? idleStacks(p, this.shownType) : null;
+        if (!module && !idle) return null;
+        const isOfModule = module ? p.functions.map((fn) => moduleName(fn) === module) : null;
+        return (s) => !(idle?.[s]) && (!isOfModule || (p.start[s + 1] > p.start[s] && isOfModule[p.frame[p.start[s + 1] - 1]]));
     }
 
     // ---- What is shown ----
@@ -144,12 +163,17 @@ class Viewer {
         const { type: name, unit } = this.profile.types[this.type];
         const baseType = this.base.types.findIndex((type) => type.type === name && type.unit === unit);
         if (baseType < 0) {
-            this.notice.replaceChildren(message('error', `the profiles measure different things: the base has no ${name}. Choose two of the same kind.`));
-            this.base = null;
-            return;
+            return this.refuse(`the profiles measure different things: the base has no ${name}. Choose two of the same kind.`);
         }
+        const refusal = rateRefusal(this.base, this.profile, { type: name, unit });
+        if (refusal) return this.refuse(`${refusal}. Choose the measured time instead of ${name}.`);
         this.shown = join(this.profile, this.base, this.type, baseType);
         this.shownType = 0;
+    }
+
+    refuse(why) {
+        this.notice.replaceChildren(message('error', why));
+        this.base = null;
     }
 
     noteNegatives() {
@@ -183,7 +207,7 @@ class Viewer {
     // Tools are made again only if one of them changes, and the focus stays: a stream draws several times a second.
     drawTools() {
         const isEmpty = this.tree.total[0] <= 0 && this.tree.baseTotal[0] <= 0, all = () => [...this.tools.querySelectorAll('button, select, input')];
-        const key = [this.part, isOn('i'), isOn('th'), isOn('co'), this.type, !!this.base, this.byShare, ...this.profile.types.map((type) => type.type)].join();
+        const key = [this.part, isOn('i'), isOn('th'), isOn('co'), this.canBeIdle, isOn('ni'), this.type, !!this.base, this.byShare, ...this.profile.types.map((type) => type.type)].join();
         if (key !== this.toolsKey) {
             const focused = all().indexOf(document.activeElement);
             this.makeTools();
@@ -192,14 +216,23 @@ class Viewer {
         this.toolsKey = key;
         this.drawChips();
         this.drawLegend();
-        this.body.hidden = isEmpty || this.part !== 'graph';
+        this.drawModules(isEmpty);
+        this.drawStage(isEmpty);
         if (isEmpty && !this.notice.firstChild) this.notice.replaceChildren(message('hint', this.empty));
+    }
+
+    drawStage(isEmpty) {
+        this.body.hidden = isEmpty || !['graph', 'both'].includes(this.part);
+        this.about.hidden = !this.profile;
+        this.stage.classList.toggle('both', this.part === 'both');
+        if (this.part === 'graph') this.listBox.replaceChildren();
     }
 
     makeTools() {
         const p = this.profile;
-        const parts = choice('what is shown', [['graph', 'Graph'], ['table', 'Table'], ['callers', 'Callers & callees']], this.part, (part) => this.setPart(part));
-        const toggles = [['i', 'Invert', 'leaves first, their callers below (i)'], ['th', 'Threads', 'a level of threads (s)']].map(([key, text, hint]) => button(text, () => this.toggle(key), {
+        const parts = choice('what is shown', [['graph', 'Graph'], ['table', 'Table'], ['both', 'Both', 'table beside the graph (b)'], ['callers', 'Callers & callees']], this.part, (part) => this.setPart(part));
+        const idle = this.canBeIdle ? [['ni', 'Hide idle', 'without threads that wait at one place for more than 90 % of their time']] : [];
+        const toggles = [['i', 'Invert', 'leaves first, their callers below (i)'], ['th', 'Threads', 'a level of threads (s)'], ...idle].map(([key, text, hint]) => button(text, () => this.toggle(key), {
             title: hint, 'aria-pressed': String(isOn(key)) }));
         const types = p.types.length > 1 && h('select', { 'aria-label': 'what is measured', onchange: (event) => this.change({ ty: event.target.value, z: null }) },
             p.types.map((type, t) => h('option', { value: type.type, selected: t === this.type }, measureName(type))));
@@ -211,7 +244,29 @@ class Viewer {
 
     drawChips() {
         const chip = (key, text) => getState(key) && h('span', { class: 'chip' }, text, ' ', h('code', {}, getState(key)), button('×', () => this.change({ [key]: null }), { 'aria-label': `remove: ${text}` }));
-        this.chips.replaceChildren(...[chip('f', 'only stacks through'), chip('hd', 'hidden')].filter(Boolean));
+        this.chips.replaceChildren(...[chip('f', 'only stacks through'), chip('hd', 'hidden'), chip('mo', 'only what is spent in')].filter(Boolean));
+    }
+
+    // The modules with their shares; one that is pressed is shown alone. Buttons stay, so that the focus and a click survive a redraw.
+    drawModules(isEmpty) {
+        const rows = this.base || isEmpty ? [] : moduleShares(this.shown, this.shownType), total = rows.reduce((sum, { value }) => sum + value, 0), few = rows.slice(0, MODULES_SHOWN);
+        const buttons = few.map(({ module, fn, value }) => {
+            const known = this.moduleButtons.get(module) ?? this.moduleButton(module);
+            known.firstChild.style.background = isOn('co') ? 'transparent' : moduleColour(fn, isMemory(this.profile.types[this.type]));
+            known.lastChild.textContent = ` ${percent(value, total)}`;
+            known.setAttribute('aria-pressed', String(getState('mo') === module));
+            return known;
+        });
+        if (rows.length > few.length) buttons.push(this.moreModules ??= h('span', { class: 'muted' }));
+        if (rows.length > few.length) this.moreModules.textContent = `${rows.length - few.length} more`;
+        if (buttons.length !== this.modules.children.length || buttons.some((one, i) => one !== this.modules.children[i])) this.modules.replaceChildren(...buttons);
+    }
+
+    moduleButton(module) {
+        const made = button(h('i', { class: 'swatch' }), () => this.change({ mo: getState('mo') === module ? null : module, z: null }), { title: `only what is spent in ${module} itself` });
+        made.append(h('span', { class: 'module' }, module), h('span', { class: 'muted' }));
+        this.moduleButtons.set(module, made);
+        return made;
     }
 
     drawLegend() {
@@ -223,7 +278,7 @@ class Viewer {
         const swatch = (kind) => h('i', { class: `swatch ${kind}` });
         this.legend.replaceChildren(swatch('grown'), `▲ ${this.byShare ? 'takes a larger share' : 'takes more'} than in the base  `, swatch('shrunk'), `▼ ${this.byShare ? 'a smaller share' : 'less'}  `,
             ...(t.changes ? [swatch('noise'), 'within noise  '] : []),
-            `· width: the new profile · base ${formatValue(t.baseTotal[0], unit)}, new ${formatValue(t.total[0], unit)} (${formatChange(t.total[0] - t.baseTotal[0], unit)})`, this.doubts());
+            `· width: the new profile · base ${this.base.scaled ? `${this.base.scaled} ` : ''}${formatValue(t.baseTotal[0], unit)}${this.base.perTime ?? ''}, new ${formatValue(t.total[0], unit)} (${formatChange(t.total[0] - t.baseTotal[0], unit)})`, this.doubts());
     }
 
     doubts() {
@@ -267,14 +322,21 @@ class Viewer {
         this.drawTools();
         this.drawTable();
         if (part === 'callers') this.drawSandwich();
-        if (part === 'graph') this.flame.resize();
+        if (part === 'graph' || part === 'both') this.flame.resize();
     }
 
     // Of the stacks as they are, also when the graph is inverted.
     drawTable() {
-        if (this.part !== 'table') return;
+        if (this.part !== 'table' && this.part !== 'both') return;
         this.straight ??= isOn('i') ? buildTree(this.shown, this.shownType, stackPaths(this.shown, { ...this.options(), inverted: false })) : this.tree;
         this.table.show(this.straight, this.unit, !!this.base, this.regex, getState('so'));
+    }
+
+    // Marks a function in the graph.
+    find(fn) {
+        this.box.value = exactly(this.shown.functions[fn].name);
+        this.search(this.box.value);
+        this.nextMatch(1);
     }
 
     openSandwich(fn) {
@@ -283,7 +345,8 @@ class Viewer {
     }
 
     drawSandwich() {
-        const functions = this.shown.functions, name = getState('sel') || (this.tree.count > 1 ? functions[this.tree.fn[this.flame.selected || 1]].name : '');
+        const functions = this.shown.functions, { selected } = this.flame, hottest = selected > 0 ? this.tree.fn[selected] : hottestFunction(this.shown, this.shownType);
+        const name = getState('sel') || functions[hottest]?.name || '';
         const fn = functions.findIndex((one) => one.name === name);
         if (fn >= 0) this.sandwich.show(this.shown, this.shownType, fn, this.options(), this.unit, this.settings());
         else this.listBox.replaceChildren(message('hint', name ? `${name} is not in this profile: choose a function in the graph or the table` : 'choose a function in the graph or the table'));
@@ -325,12 +388,12 @@ class Viewer {
 
     reset() {
         this.box.value = '';
-        setState({ q: null, f: null, hd: null, z: null }, true);
+        setState({ q: null, f: null, hd: null, mo: null, z: null }, true);
         this.build();
     }
 
     escape() {
-        if (this.part !== 'graph') this.setPart('graph');
+        if (this.part !== 'graph' && this.part !== 'both') this.setPart('graph');
         else this.flame.zoom(this.flame.zoomed > 0 ? this.tree.parent[this.flame.zoomed] : 0);
     }
 
@@ -348,7 +411,7 @@ class Viewer {
     // True if the key was one of ours.
     onKey(event) {
         const arrow = ARROWS[event.key], row = KEYS.find(([key]) => key === event.key);
-        if (arrow && this.part === 'graph' && document.activeElement === this.canvas) {
+        if (arrow && !this.body.hidden && document.activeElement === this.canvas) {
             this.flame.select(this.flame.neighbour(arrow));
             return true;
         }

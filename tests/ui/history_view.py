@@ -156,6 +156,39 @@ def test_a_range_has_its_graph_and_a_second_one_its_difference():
     check.equal(PAGE.errors(), [], "console errors")
 
 
+def test_a_preset_moves_with_time_until_a_range_is_chosen():
+    PAGE.go("/#history?sv=web")
+    PAGE.until_text("web, CPU, ", ".title")
+    assert not {"hf", "hu"} & set(PAGE.state()), PAGE.state()
+    PAGE.click("6 h")
+    PAGE.until_text("(6.0 h)", ".title")
+    check.equal({key: PAGE.state().get(key) for key in ("ra", "hf", "hu")}, {"ra": "21600", "hf": None, "hu": None})
+    PAGE.drag((-300, 40), (-100, 40))
+    check.until(lambda: PAGE.state().get("ru"), what="a range")
+    state, title = PAGE.state(), PAGE.text(".title")
+    assert state["ra"] == "0" and int(state["hu"]) - int(state["hf"]) == 21600, state
+    check.equal(PAGE.run("return document.querySelectorAll('[aria-label=range] [aria-pressed=true]').length"), 0, "pressed presets")
+    PAGE.driver.refresh()
+    PAGE.until_text(title, ".title")
+    check.equal(PAGE.state(), state, "the state after a reload")
+
+
+def test_before_and_after_a_new_version_are_compared_by_a_click():
+    PAGE.go(f"/#history?{HOUR}")
+    text = PAGE.until_text("Compare before and after version 1.4 → 1.5", "button").splitlines()
+    PAGE.click(next(line for line in text if line.startswith("Compare before")))
+    PAGE.until_text(" against ", ".title")
+    state = {key: int(value) for key, value in PAGE.state().items() if key in ("rf", "ru", "bf", "bu")}
+    check.equal((state["bu"], state["rf"]), (DEPLOYED, DEPLOYED))
+    check.equal(state["bu"] - state["bf"], state["ru"] - state["rf"], "the lengths")
+
+
+def test_a_base_of_another_length_is_stated_as_it_was():
+    PAGE.go(f"/#history?{HOUR}&rf={NOW - 600}&ru={NOW}&bf={NOW - 3600}&bu={NOW - 2400}")
+    PAGE.until_text("in 20 min, which is", ".legend")
+    PAGE.until_text("per 10 min, new", ".legend")
+
+
 def test_changes_of_a_label_are_marked():
     PAGE.go(f"/#history?{HOUR}")
     PAGE.until_text("web, CPU, ", ".title")
@@ -219,6 +252,11 @@ def test_a_range_without_windows_says_so():
 def test_a_heat_map_of_history_has_graphs_of_its_cells():
     PAGE.go(f"/#heatmap?{HOUR}")
     PAGE.until_text("a cell: 10 s, a column: 2 min")
+    marks = [float(one.split()[0]) for one in PAGE.run("return [...document.querySelectorAll('.heat-key span span')].map((one) => one.innerText)")]
+    check.equal(marks, sorted(marks), "the quantiles of the scale")
+    check.equal(len(marks), 5)
+    sizes = PAGE.run("return ['.strip canvas', '.strip'].map((css) => document.querySelector(css).clientWidth)")
+    assert sizes[1] - sizes[0] < 8, sizes
     PAGE.drag((300, 20), (400, 100))
     check.until(lambda: seconds() and PAGE.state().get("ru"), what="the graph of the cells")
     PAGE.drag((100, 20), (200, 100), Keys.CONTROL)

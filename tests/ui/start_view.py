@@ -5,8 +5,11 @@ progress, the difference of two, and files that are dropped on the page."""
 import base64
 import json
 import os
+import re
 import shutil
 import subprocess
+
+from selenium.webdriver.common.keys import Keys
 
 from tests.cli import check
 from tests.e2e import stack
@@ -14,6 +17,8 @@ from tests.ui import view
 
 DEMO = os.path.abspath("clients/demo/demo")
 stack.install()
+SLEEPER = os.path.join(stack.WORK, "fold-me")
+shutil.copy("/bin/sleep", SLEEPER)
 SERVER = stack.Server(DEMO, "-t", "1", "--tick", flags=("--name", "demo", "--history"), ready="demo: pid")
 PAGE = view.View(SERVER.page)
 
@@ -69,7 +74,7 @@ def unexpected_errors():
 def test_one_click_leads_from_the_first_page_to_a_flame_graph():
     PAGE.go("/")
     PAGE.until_text("attached", ".start .tag")
-    PAGE.click("demo", "a.name")
+    PAGE.click("demo", ".target a.name")
     PAGE.until_text("of CPU time", ".legend")
     check.contains(PAGE.driver.current_url, "/t/demo/#live")
     check.equal(unexpected_errors(), [])
@@ -80,7 +85,7 @@ def test_every_process_is_listed_with_its_cpu_use():
     filter_targets(str(os.getpid()))
     text = PAGE.until_text(f"pid {os.getpid()}", ".start table")
     check.contains(text, "python")
-    PAGE.until_text("%", ".start .spark")
+    PAGE.until_text("%", ".start .target .number")
     filter_targets("")
     PAGE.until_text("every process of this machine", ".start table")
     PAGE.click("@all", "a.name")
@@ -92,7 +97,42 @@ def test_a_recorded_target_shows_its_last_minutes_from_history():
     PAGE.go("/")
     PAGE.until_text("recorded", ".start .target")
     PAGE.until_text("recorded processes: 1;", ".features")
+    PAGE.until_text("match_rules", ".overview tr.service")
+    check.contains(PAGE.text(".overview th"), "CPU over the day")
+    PAGE.choose("group by", "by executable")
+    PAGE.until_text("executable", ".overview th")
+    check.equal(PAGE.state()["by"], "executable")
     PAGE.shoot("start")
+    PAGE.click("demo", ".overview a.name")
+    PAGE.until_text("all services, CPU", ".title")
+    check.equal(PAGE.state()["sr"], "executable = 'demo'")
+
+
+def test_processes_of_one_name_fold_into_a_row_that_opens():
+    processes = [subprocess.Popen([SLEEPER, "300"]) for _ in range(2)]
+    try:
+        PAGE.go("/#?filter=fold-me")
+        PAGE.until_text("2 processes", ".start .target")
+        PAGE.click("fold-me", "button.name")
+        for process in processes:
+            PAGE.until_text(f"pid {process.pid}", ".start .target.inner")
+        check.equal(PAGE.state()["open"], "fold-me")
+        processes[1].kill()
+        processes[1].wait()
+        PAGE.until_text(f"pid {processes[0].pid}", ".start .target:not(.inner)")
+        PAGE.run("document.querySelector('[aria-label=\"filter processes\"]').focus()")
+        PAGE.keys(Keys.ENTER)
+        check.until(lambda: f"/t/{processes[0].pid}/#live" in PAGE.driver.current_url, what="the page of the only process that fits")
+        PAGE.until_text(f"fold-me, pid {processes[0].pid}", "header .chip")
+        PAGE.until_text(f"fold-me, pid {processes[0].pid}, CPU", ".title")
+        check.contains(PAGE.driver.title, "fold-me")
+        PAGE.click("Memory", "nav a")
+        PAGE.until_text("need Sonde inside", ".message.hint")
+        check.equal(PAGE.run("return document.querySelector('#view .choice').checkVisibility()"), False, "controls of a heap that cannot be read")
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def test_what_is_off_is_shown_with_the_line_that_turns_it_on():
@@ -117,7 +157,8 @@ def test_a_missing_token_is_asked_for():
     PAGE.go("/")
     PAGE.until_text("attached", ".start")
     answer("/v1/targets", 401, '{"code":401,"message":"a token is needed"}')
-    PAGE.until_text("a token is needed", "#token")
+    PAGE.until_text("Reading profiles here needs a token", "#token")
+    check.equal(PAGE.text(".message.error"), "", "the same sentence again")
 
 
 def test_names_of_processes_stay_text():
@@ -183,6 +224,22 @@ def test_two_captures_are_ticked_and_compared():
     PAGE.until_text("within noise", ".legend")
 
 
+def test_captures_are_sorted_and_searched():
+    captures()
+    PAGE.go("/#captures")
+    numbers = lambda: [int(one) for one in PAGE.run("return [...document.querySelectorAll('.list [type=checkbox]')].map((one) => one.value)")]
+    newest_first = check.until(numbers, what="the list")
+    check.equal(newest_first, sorted(newest_first, reverse=True))
+    PAGE.click("Capture ↓", "th button")
+    check.until(lambda: numbers() == sorted(newest_first), what="the oldest first")
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d", PAGE.text(".list")), PAGE.text(".list")
+    PAGE.run("""const box = document.querySelector('[aria-label="filter captures"]');
+        box.value = 'no such capture';
+        box.dispatchEvent(new Event('input'));""")
+    PAGE.until_text("no capture matches")
+    check.equal({key: PAGE.state().get(key) for key in ("filter", "so", "back")}, {"filter": "no such capture", "so": "id", "back": "1"})
+
+
 def test_saved_captures_are_linked_in_every_format():
     captures()
     PAGE.go("/#captures")
@@ -203,19 +260,35 @@ def test_captures_and_history_are_compared_and_swapped():
     PAGE.click("⇄ Swap")
     PAGE.until_text(f"capture {base} against capture {new}", ".title")
     check.equal(PAGE.state()["base"], f"capture/{new}")
-    PAGE.choose("Base", "history of demo")
-    PAGE.until_text("demo from -1h until now", ".title")
+    for side in ("Base", "New"):
+        PAGE.choose(side, "history of demo")
+    PAGE.until_text("demo from -1h until now against demo from -1h until now", ".title", 60)
+    PAGE.write("New: conditions", "pid > 0")
+    PAGE.until_text("demo (pid > 0) from -1h", ".title")
+    PAGE.choose("Base: range", "from … until …")
+    check.until(lambda: re.fullmatch(r"history/demo/\d+/\d+/on-cpu/", PAGE.state()["base"]), what="times in the address")
     PAGE.shoot("compare")
     check.equal(unexpected_errors(), [])
 
 
 def test_what_cannot_be_compared_is_a_sentence():
-    number = ask("/t/demo/v1/captures?seconds=1&mode=off-cpu", "POST")["id"]
-    PAGE.go(f"/#compare?base=capture/{captures()[0]}&new=capture/{number}")
-    PAGE.until_text("against", ".title")  # both count samples
-    number = ask("/t/demo/v1/captures?seconds=1&kind=allocs", "POST")["id"]
-    PAGE.go(f"/#compare?base=capture/{captures()[0]}&new=capture/{number}")
-    PAGE.until_text("these cannot be compared: the base has samples in count", ".message.error")
+    """As the command line refuses it, although both captures count samples."""
+    base, seconds = captures()[0], "/t/demo/v1/captures?seconds=1"
+    for query, why in (("&mode=off-cpu", "they were sampled by different events"), ("&kind=allocs", "samples (count), cpu (nanoseconds); and alloc_objects")):
+        number = ask(f"{seconds}{query}", "POST")["id"]
+        PAGE.go(f"/#compare?base=capture/{base}&new=capture/{number}")
+        text = PAGE.until_text(why, ".message.error")
+        status, _, body = SERVER.get(f"/v1/diff?base={base}&new={number}")
+        check.equal(status, 400)
+        check.contains(body.decode().replace("\\", ""), text)
+        check.equal(PAGE.text(".title"), "", "the graph of what cannot be compared")
+    number = ask(f"{seconds}&frequency=49", "POST")["id"]
+    PAGE.go(f"/#compare?base=capture/{base}&new=capture/{number}&ty=samples")
+    text = PAGE.until_text("the profiles were sampled at different rates", ".message.error")
+    check.contains(text, json.loads(SERVER.get(f"/v1/diff?base={base}&new={number}&output=top")[2])["message"])
+    options = PAGE.text("select[aria-label=Base]")
+    check.contains(options, "cpu of demo")
+    assert "off-cpu" not in options, options  # a base is of the kind of the new capture
 
 
 def test_dropped_files_are_shown_and_compared():

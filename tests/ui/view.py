@@ -123,6 +123,10 @@ class View:
             actions.key_up(held)
         actions.perform()
 
+    def keys(self, *keys):
+        """Presses keys where the focus is."""
+        ActionChains(self.driver).send_keys(*keys).perform()
+
     def spoken(self, css=".strip canvas"):
         """What a screen reader says about the cursor of a canvas."""
         return self.driver.find_element("css selector", css).get_attribute("aria-valuetext") or ""

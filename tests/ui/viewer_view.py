@@ -37,12 +37,20 @@ def hostile():
     return profile.bytes()
 
 
+def blocked():
+    """A worker waits at two places, another thread only for work."""
+    profile = ProfileFile((("samples", "count"), ("off_cpu", "nanoseconds")))
+    for stack, ms, thread in ((["main", "lock"], 50, "worker"), (["main", "read"], 40, "worker"), (["main", "poll"], 100, "idle")):
+        profile.add(stack, [ms, ms * MS], [("thread", thread)])
+    return profile.bytes()
+
+
 def deep():
     return ProfileFile().add([f"level_{number % 7}" for number in range(4000)], [1, MS]).bytes()
 
 
 CAPTURES = {1: numbered(), 2: hostile(), 3: ProfileFile().bytes(), 4: b"\x1f\x8bnot gzip", 5: b"<html>no profile</html>", 6: deep(),
-            7: ProfileFile((("alloc_space", "bytes"), ("inuse_space", "bytes"))).add(["main", "keep"], [4096, 1024]).bytes()}
+            7: ProfileFile((("alloc_space", "bytes"), ("inuse_space", "bytes"))).add(["main", "keep"], [4096, 1024]).bytes(), 8: blocked()}
 
 
 def pages():
@@ -75,7 +83,7 @@ def keys(*pressed):
 
 
 def detail():
-    return PAGE.text(".viewer > .detail")
+    return " ".join(PAGE.text(".viewer > .detail").split())
 
 
 def describes(part):
@@ -216,6 +224,55 @@ def test_the_table_counts_recursion_once_and_sorts_by_a_click():
     PAGE.search("par")
     check.equal(list(table()), ["parse"])
     PAGE.shoot("table")
+
+
+def test_callers_and_callees_begin_with_the_hottest_function():
+    show(1, "&tb=callers")
+    check.contains(PAGE.until_text("Callees of match"), "Callers of match")
+    heights = PAGE.run("return [...document.querySelectorAll('.panel .flame canvas')].map((one) => one.clientHeight)")
+    check.equal(heights, [61, 42], "three callers and a recursive call, without blank rows")
+
+
+def test_modules_are_listed_with_their_shares_and_filter_what_is_shown():
+    show(1)
+    modules = lambda: " ".join(PAGE.text(".modules").split())
+    check.until(lambda: modules() == "program 80.0 % libc.so.6 20.0 %", what="modules with their shares")
+    PAGE.run("[...document.querySelectorAll('.modules button')].find((one) => one.innerText.includes('libc')).click()")
+    PAGE.until_text("20.00 ms of", ".legend")
+    check.equal(PAGE.state()["mo"], "libc.so.6")
+    check.contains(" ".join(PAGE.text(".chips").split()), "only what is spent in libc.so.6")
+    PAGE.driver.refresh()
+    PAGE.until_text("20.00 ms of", ".legend")
+    check.contains(modules(), "program 80.0 %")
+    keys("0")
+    PAGE.until_text("100.00 ms of", ".legend")
+
+
+def test_the_table_stands_beside_the_graph_and_marks_what_is_clicked():
+    show(1, "&tb=both")
+    PAGE.click("write")
+    PAGE.until_text("20.0 % matched", ".count")
+    boxes = PAGE.run("return ['.tablebox', '.flame'].map((css) => document.querySelector(css).getBoundingClientRect()).map(({ left, right, top }) => [left, right, top])")
+    assert boxes[0][1] <= boxes[1][0] and abs(boxes[0][2] - boxes[1][2]) < 5, boxes
+    PAGE.shoot("both")
+
+
+def test_tables_are_as_wide_as_their_content_and_names_take_one_line():
+    show(2, "&tb=table")
+    PAGE.until_text("onerror", "table.functions")
+    check.equal(PAGE.run("return getComputedStyle(document.querySelector('table.functions th')).textAlign"), "right")
+    assert PAGE.run("return document.querySelector('table.functions').clientWidth < 900")
+    check.equal(PAGE.run("return [...document.querySelectorAll('.functions button.name')].every((one) => one.title === one.textContent && one.clientHeight < 30)"), True)
+
+
+def test_idle_threads_of_an_off_cpu_profile_can_be_hidden():
+    show(8)
+    PAGE.until_text("190.00 ms of", ".legend")
+    PAGE.click("Hide idle")
+    PAGE.until_text("90.00 ms of", ".legend")
+    check.equal(PAGE.state()["ni"], "1")
+    PAGE.search("poll")
+    check.equal(PAGE.text(".count"), "0.00 % matched")
 
 
 def test_a_row_of_the_table_leads_to_callers_and_callees():
