@@ -38,6 +38,10 @@ enum host_abi { HOST_ABI_NONE = 0 /* a kernel thread */, HOST_ABI_32, HOST_ABI_6
 struct host_sample {
     uint64_t weight_ns; /* the time that the sample stands for */
     uint64_t span_ns;   /* that time is spread over so much, up to time_ns; 0 = it is all of it */
+    /* The first sample of a clock whose rate has changed also stands for the time since its last
+     * sample before. To a capture that began with the new rate, it stands for this. 0 = none of
+     * that. */
+    uint64_t renewed_weight_ns, renewed_ns; /* the weight, and when the rate changed */
     enum host_abi abi;
     bool is_in_kernel; /* the thread was in the kernel; registers are those of its entry */
     double waits; /* HOST_OFF_CPU: how many waits begin in its time; 0 = the rest of one that was

@@ -118,6 +118,8 @@ void local_history_info(void *context, struct rpc_recorder_state *info) {
     if (history->recording)
         recording_state(history->recording, &state);
     info->targets = state.targets;
+    info->guests = state.guests;
+    info->since_unix_ns = state.since_unix_ns;
     info->lost_windows = state.lost_windows;
     memcpy(info->trouble, state.trouble, sizeof info->trouble);
     memcpy(info->refusal, state.refusal, sizeof info->refusal);

@@ -384,8 +384,11 @@ void recording_state(struct recording *recording, struct recording_state *state)
         .targets = is_finished ? 0 : record_count(recording->recorder),
         .lost_windows = recording->queue ? queue_lost(recording->queue) : 0,
     };
-    if (!is_finished)
+    if (!is_finished) {
+        state->guests = record_count_guests(recording->recorder);
+        state->since_unix_ns = record_since_unix_ns(recording->recorder);
         record_refusal(recording->recorder, state->refusal);
+    }
     lock_take(&recording->lock);
     memcpy(state->trouble, recording->trouble, sizeof state->trouble);
     lock_drop(&recording->lock);

@@ -57,7 +57,8 @@ struct recording_options {
 };
 
 struct recording_state {
-    uint32_t targets;             /* processes that are being recorded */
+    uint32_t targets, guests;     /* processes that are being recorded; of them by their guests */
+    int64_t since_unix_ns;        /* since when the others are; 0 = they are not */
     uint64_t lost_windows;        /* since the start */
     char trouble[256];            /* why nothing is stored at the moment; "" = all is well */
     char refusal[RECORD_REFUSAL]; /* record_refusal */

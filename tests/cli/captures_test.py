@@ -191,10 +191,14 @@ def test_a_service_without_history_says_how_to_record_one():
         check.stop(without)
 
 
-def history_findings(*words):
+def history_list(*words):
     done = subprocess.run([SONDE, "doctor", "--json", *words], env=environment(), capture_output=True, text=True, check=False)
     found = [finding for finding in json.loads(done.stdout)["findings"] if finding["subject"] == "history"]
-    return {finding["state"]: finding["text"] for finding in found}
+    return [(finding["state"], finding["text"]) for finding in found]
+
+
+def history_findings(*words):
+    return dict(history_list(*words))
 
 
 def test_doctor_says_what_would_name_a_targets_functions():
@@ -205,7 +209,7 @@ def test_doctor_says_what_would_name_a_targets_functions():
 
 
 def test_doctor_reports_the_state_of_the_history():
-    summary = "sqlite at /var/lib/sonde/history has nothing yet: 12 windows in 0.0 MiB; targets being recorded: 0"
+    summary = "sqlite at /var/lib/sonde/history has nothing yet: 12 windows in 0.0 MiB"
     check.equal(history_findings(), {"ok": summary})
     broken = start_service(f"{ADDRESS}.trouble", "--targets", "trouble")
     try:
@@ -214,6 +218,24 @@ def test_doctor_reports_the_state_of_the_history():
             "note": "7 samples were dropped while recording; 3 windows could not be stored"})
     finally:
         check.stop(broken)
+
+
+def test_doctor_says_which_processes_have_a_history():
+    refused = "processes without the guest are not recorded: "
+    cases = {"every": [("ok", "every process is recorded since "), ("ok", ": 45 processes, 2 of them by their guests")],
+             "own": [("note", "processes of sonded's user are recorded since "), ("note", ": 7 processes, 1 of them by their guests"),
+                     ("note", f"{refused}those of other users: perf is refused")],
+             "refused": [("note", "only processes that have the guest are recorded: 1"), ("note", f"{refused}perf is refused")],
+             "guests": [("note", "only processes that have the guest are recorded: 3")]}
+    for name, expected in cases.items():
+        service = start_service(f"{ADDRESS}.{name}", "--targets", name)
+        try:
+            found = history_list("--service", f"{ADDRESS}.{name}")
+            for state, part in expected:
+                assert [text for own, text in found if own == state and part in text], (name, part, found)
+            check.equal(len([text for _, text in found if refused in text]), int(name in ("own", "refused")))
+        finally:
+            check.stop(service)
 
 
 def test_diff_compares_ranges_of_the_history():

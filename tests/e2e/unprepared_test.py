@@ -240,7 +240,7 @@ def test_a_socket_that_a_killed_sonded_left_is_not_used_but_a_running_one_is():
     check.contains(start(users.NOBODY, "doctor").communicate(timeout=90)[0], "no sonded is running")
     sonded = start(users.NOBODY, program="sonded")
     check.until(lambda: "is running at" in start(users.NOBODY, "doctor").communicate(timeout=90)[0], what="sonded")
-    assert re.search(r"^note +history +this service keeps no history", start(users.NOBODY, "doctor").communicate(timeout=90)[0], re.M)
+    assert re.search(r"^note +history +history is off: this service keeps no history", start(users.NOBODY, "doctor").communicate(timeout=90)[0], re.M)
     err = sonde(users.NOBODY, "record", str(os.getpid()), "-o", "x.svg", status=4)[1]
     check.contains(err, "another user")
     check.contains(err, "run this command with sudo")

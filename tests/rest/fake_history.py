@@ -25,7 +25,14 @@ EVENTS = ("", "on-cpu", "off-cpu", "mem-alloc", "mem-inuse")
 STACKS = {"[t] main;main;compute": 40, "[t] main;main": 10, "[t] worker;start_thread;[l] poll": 5}
 TOTALS = {"[p] process-exporte": 25, "[p] deepflow-agent;[t] stats-collector": 33}
 SELECTOR = "selector: byte 8: expected a value in quotes or a number"
-TROUBLE = {"trouble": "no space left on the device", "dropped": 7, "lost_windows": 3}
+SINCE = 1_700_000_000 * 10**9
+# What the service says of itself if a target has that name.
+STATES = {"trouble": {"trouble": "no space left on the device", "dropped": 7, "lost_windows": 3},
+          "every": {"is_recording": True, "recording_targets": 45, "recording_guests": 2, "recording_since_unix_ns": SINCE},
+          "own": {"is_recording": True, "recording_targets": 7, "recording_guests": 1, "recording_since_unix_ns": SINCE,
+                  "refusal": "those of other users: perf is refused"},
+          "refused": {"is_recording": True, "recording_targets": 1, "recording_guests": 1, "refusal": "perf is refused"},
+          "guests": {"is_recording": True, "recording_targets": 3, "recording_guests": 3}}
 STATEMENT = "SELECT stack, sum(value) FROM samples WHERE service = ?1 GROUP BY stack"
 
 
@@ -189,7 +196,7 @@ class History:
 
     def GetHistoryInfo(self, request, context):
         return self.m.HistoryInfo(engine="sqlite", place="/var/lib/sonde/history", windows=12, samples=55, keep_s=604800,
-                                  **(TROUBLE if "trouble" in [target.name for target in self.service.targets] else {}))
+                                  **{name: value for target in self.service.targets for name, value in STATES.get(target.name, {}).items()})
 
 
 METHODS = {  # name: (request, streams)

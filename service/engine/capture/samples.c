@@ -65,6 +65,11 @@ static uint64_t span_of(const struct spent *spent) {
     return spent->span_ns > spent->amount ? spent->span_ns : spent->amount;
 }
 
+static uint64_t amount_of(const struct cpu_capture *capture, const struct spent *spent) {
+    return spent->renewed_amount && capture->start_ns >= spent->renewed_ns ? spent->renewed_amount
+                                                                           : spent->amount;
+}
+
 /* How much of the amount the capture counts. A sample stands for what was spent since the thread's
  * previous sample. If the clock was running before the capture started, for example at a
  * recording's 19 Hz, the first sample also covers time before the start, whose share is
@@ -74,7 +79,7 @@ static uint64_t share_of(const struct cpu_capture *capture, const struct spent *
         return 0;
     if (spent->end_ns == 0)
         return spent->amount;
-    uint64_t span_ns = span_of(spent);
+    uint64_t amount = amount_of(capture, spent), span_ns = span_of(spent);
     uint64_t end_ns = spent->end_ns, begin_ns = end_ns > span_ns ? end_ns - span_ns : 0;
     if (capture->closed_ns && end_ns > capture->closed_ns)
         end_ns = capture->closed_ns;
@@ -82,8 +87,8 @@ static uint64_t share_of(const struct cpu_capture *capture, const struct spent *
         begin_ns = capture->start_ns;
     uint64_t inside_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
     if (span_ns == spent->amount || inside_ns >= span_ns)
-        return inside_ns < spent->amount ? inside_ns : spent->amount;
-    return (uint64_t)((double)spent->amount * (double)inside_ns / (double)span_ns);
+        return inside_ns < amount ? inside_ns : amount;
+    return (uint64_t)((double)amount * (double)inside_ns / (double)span_ns);
 }
 
 /* The waits that the capture counts, of which it counts some of the time. A wait that was reported

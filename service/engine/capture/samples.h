@@ -15,6 +15,8 @@ struct spent {
     /* The amount is spread over so much time up to end_ns, or, if it is a time, at least over
      * itself. */
     uint64_t span_ns;
+    /* To a capture that began then or later, the amount is this; 0 = no other one. */
+    uint64_t renewed_amount, renewed_ns;
     uint64_t end_ns; /* on the monotonic clock; 0 = not known: the amount counts in full */
     double waits;    /* OFF_CPU: how many waits begin in it; -1 = not known */
     uint64_t at_ns;  /* when it was recorded, for the timeline */

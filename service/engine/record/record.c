@@ -155,6 +155,7 @@ void record_start_capture(struct capture_slot *slot) {
     recorded->is_own = false;
     sonde_err err =
         engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, &diag);
+    recorded->since_unix_ns = slot->until_unix_ns;
     note_refusal(recorded, err, &diag);
     if (err == SONDE_PERMISSION_DENIED && recorded->machine)
         err = record_machine_start_own(slot, &spec, &events);
@@ -412,11 +413,24 @@ void record_tick(struct recorder *recorder, uint64_t now_ms) {
     lock_drop(&recorder->lock);
 }
 
-uint32_t record_count(struct recorder *recorder) {
+/* With the lock held. */
+static uint32_t count_guests(const struct recorder *recorder) {
     uint32_t count = 0;
-    lock_take(&recorder->lock);
     for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next)
         count += recorded->slots[CPU].capture != NULL;
+    return count;
+}
+
+uint32_t record_count_guests(struct recorder *recorder) {
+    lock_take(&recorder->lock);
+    uint32_t count = count_guests(recorder);
+    lock_drop(&recorder->lock);
+    return count;
+}
+
+uint32_t record_count(struct recorder *recorder) {
+    lock_take(&recorder->lock);
+    uint32_t count = count_guests(recorder);
     if (recorder->machine)
         count += machine_count(recorder->machine->machine);
     lock_drop(&recorder->lock);

@@ -79,6 +79,10 @@ SONDE_MUST_USE sonde_err record_create(struct engine *engine, const struct recor
 void record_tick(struct recorder *recorder, uint64_t now_monotonic_ms);
 /* Number of processes that are recorded. Any thread. */
 uint32_t record_count(struct recorder *recorder);
+/* Of these, the number of those whose guests record them. Any thread. */
+uint32_t record_count_guests(struct recorder *recorder);
+/* Since when the others are recorded; 0 = they are not. Any thread. */
+int64_t record_since_unix_ns(struct recorder *recorder);
 /* Why the other processes are not recorded; "" = they are, or nobody asked for them. Any thread. */
 void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]);
 /* Ends the open windows, and waits up to wait_ms until they are delivered. What was sampled more

@@ -123,6 +123,14 @@ void record_machine_leave(struct recorder *recorder, pid_t pid) {
         (void)add_guest(&recorder->guests, pid, clock_ns(CLOCK_REALTIME));
 }
 
+int64_t record_since_unix_ns(struct recorder *recorder) {
+    lock_take(&recorder->lock);
+    const struct recorded *machine = recorder->machine;
+    int64_t since = machine && machine->slots[CPU].capture ? machine->since_unix_ns : 0;
+    lock_drop(&recorder->lock);
+    return since;
+}
+
 void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {
     lock_take(&recorder->lock);
     if (recorder->is_incomplete)

@@ -30,8 +30,9 @@ struct recorded {
     struct engine_target target;
     char cgroup[CGROUP_BYTES];
     struct machine *machine; /* NULL: it is one target */
-    bool is_outside; /* a process without the guest: only its off-CPU time (record_waits.c) */
-    bool is_own;     /* the machine: only processes of sonded's user, by its rights */
+    bool is_outside;       /* a process without the guest: only its off-CPU time (record_waits.c) */
+    bool is_own;           /* the machine: only processes of sonded's user, by its rights */
+    int64_t since_unix_ns; /* the machine: when its capture has begun */
     bool is_heap_asked;
     struct record_choice choice; /* in effect */
     struct capture_slot slots[CAPTURES];

@@ -89,9 +89,11 @@ void cpu_clocks_renew(struct cpu_clocks *clocks, uint64_t period_ns) {
     clocks->turn = (clocks->turn + 1) % clocks->each;
 }
 
-uint64_t cpu_clocks_weight(struct cpu_clocks *clocks, size_t cpu, uint64_t created_ns,
-                           uint64_t time_ns) {
-    size_t number = created_ns & CPU_CLOCKS_BITS;
+void cpu_clocks_weigh(struct cpu_clocks *clocks, size_t cpu, uint64_t time_ns,
+                      struct host_sample *sample) {
+    size_t number = sample->weight_ns & CPU_CLOCKS_BITS;
     struct cpu_timer *timer = timer_of(clocks, cpu, number < clocks->each ? number : 0);
-    return cpu_clock_weight(&timer->clock, time_ns) / clocks->each;
+    sample->renewed_weight_ns = cpu_clock_renewed(&timer->clock, time_ns) / clocks->each;
+    sample->renewed_ns = timer->clock.start_ns;
+    sample->weight_ns = cpu_clock_weight(&timer->clock, time_ns) / clocks->each;
 }

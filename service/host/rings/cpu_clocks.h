@@ -12,6 +12,7 @@
 #ifndef SONDE_SERVICE_HOST_RINGS_CPU_CLOCKS_H
 #define SONDE_SERVICE_HOST_RINGS_CPU_CLOCKS_H
 
+#include "service/host/record.h"
 #include "service/host/rings/clock.h"
 
 #include <stddef.h>
@@ -55,8 +56,9 @@ void cpu_clocks_start(struct cpu_clocks *clocks, uint64_t period_ns, bool is_fir
 /* Gives another period to the clocks that have kept theirs for long enough. Call it every few
  * milliseconds. */
 void cpu_clocks_renew(struct cpu_clocks *clocks, uint64_t period_ns);
-/* What a sample stands for. Times of one CPU ascend. */
-uint64_t cpu_clocks_weight(struct cpu_clocks *clocks, size_t cpu, uint64_t created_ns,
-                           uint64_t time_ns);
+/* Sets what a sample stands for; it has the period that its clock was created with. Times of one
+ * CPU ascend. */
+void cpu_clocks_weigh(struct cpu_clocks *clocks, size_t cpu, uint64_t time_ns,
+                      struct host_sample *sample);
 
 #endif

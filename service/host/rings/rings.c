@@ -361,8 +361,7 @@ static void deliver(struct rings *rings, uint32_t i, host_on_record *on_record, 
         if (record.kind == HOST_LOST)
             rings->counts.lost += record.lost;
         if (record.kind == HOST_SAMPLE && is_all(rings))
-            record.sample.weight_ns =
-                cpu_clocks_weight(&rings->clocks, i, record.sample.weight_ns, record.time_ns);
+            cpu_clocks_weigh(&rings->clocks, i, record.time_ns, &record.sample);
         on_record(context, &record);
         break;
     case PARSED_INVALID:

@@ -19,10 +19,11 @@ struct store;
 
 /* What the recorder of this service knows about itself. */
 struct rpc_recorder_state {
-    uint32_t targets;      /* processes that are being recorded */
-    uint64_t lost_windows; /* that could not be stored */
-    char trouble[256];     /* why nothing is stored at the moment; "" = all is well */
-    char refusal[256];     /* why processes without a guest are not recorded; "" = they are */
+    uint32_t targets, guests; /* processes that are being recorded; of them by their guests */
+    int64_t since_unix_ns;    /* since when the others are; 0 = they are not */
+    uint64_t lost_windows;    /* that could not be stored */
+    char trouble[256];        /* why nothing is stored at the moment; "" = all is well */
+    char refusal[256];        /* why processes without a guest are not recorded; "" = they are */
 };
 typedef void rpc_recorder_info(void *context, struct rpc_recorder_state *state);
 /* Stores what was recorded until now, so that a query finds it. Waits for a second or two at most.

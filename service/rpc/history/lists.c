@@ -140,7 +140,10 @@ static void add_recorder(const struct rpc_history *history, Sonde__V1__HistoryIn
     if (!history->recorder)
         return;
     history->recorder(history->recorder_context, &state);
+    info->is_recording = true;
     info->recording_targets = state.targets;
+    info->recording_guests = state.guests;
+    info->recording_since_unix_ns = state.since_unix_ns;
     info->lost_windows = state.lost_windows;
     if (!*info->trouble)
         info->trouble = (char *)rpc_text(arena, state.trouble);

@@ -179,7 +179,7 @@ def check_times(service, used):
 
 def begin(name, *flags):
     service = Service(0, name, RATE, *flags)
-    check.until(lambda: re.search(r"targets being recorded: [1-9]", service.doctor()), seconds=30, what="the first window")
+    check.until(lambda: re.search(r"recorded since .*: [1-9]\d* processes", service.doctor()), seconds=30, what="the first window")
     return service
 
 

@@ -40,7 +40,7 @@ def cpu_ns(process):
 
 def test_unprepared_processes_have_a_history_and_a_guest_is_not_counted_twice():
     service = Service(0, "machine", RATE)
-    check.until(lambda: re.search(r"targets being recorded: [1-9]", service.doctor()), seconds=30, what="the first window")
+    check.until(lambda: re.search(r"recorded since .*: [1-9]\d* processes", service.doctor()), seconds=30, what="the first window")
     prepared = start(GUEST, 12, LD_PRELOAD=os.path.join(stack.PREFIX, "lib/libsonde.so"), SONDE_SOCKET=service.guest)
     lone = start(LONE, 12)
     check.until(lambda: re.search(r"; includes \d+ s of an open window", service.history(os.path.basename(LONE))[1]), seconds=20,
@@ -61,13 +61,14 @@ def test_unprepared_processes_have_a_history_and_a_guest_is_not_counted_twice():
     check.equal(processes[os.path.basename(LONE)], 1)
     assert processes[os.path.basename(SHORT)] <= 6, processes
     assert "not recorded" not in service.doctor(), service.doctor()
+    check.contains(service.doctor(), "every process is recorded since ")
     service.end()
 
 
 def test_chosen_processes_have_off_cpu_time_without_preparation():
     service = Service(0, "waits", RATE, "--history-off-cpu", f"service = '{os.path.basename(LONE)}'")
     waiting = "--event", "off-cpu", "--from", "-1m"
-    check.until(lambda: re.search(r"targets being recorded: [1-9]", service.doctor()), seconds=30, what="the first window")
+    check.until(lambda: re.search(r"recorded since .*: [1-9]\d* processes", service.doctor()), seconds=30, what="the first window")
     chosen, other = start(LONE, 30), start(GUEST, 30)
     check.until(lambda: service.total(LONE, *waiting) > 3e9, seconds=28, what="3 s of waiting")
     check.equal(service.total(GUEST, *waiting), 0)
@@ -81,6 +82,7 @@ def test_chosen_processes_have_off_cpu_time_without_preparation():
 def test_only_guests_are_recorded_if_that_is_wanted():
     service = Service(0, "guests", RATE, "--history-guests")
     lone = start(LONE, 1)
+    check.contains(service.doctor(), "only processes that have the guest are recorded: 0")
     prepared = start(GUEST, 1, LD_PRELOAD=os.path.join(stack.PREFIX, "lib/libsonde.so"), SONDE_SOCKET=service.guest)
     cpu_ns(lone)
     cpu_ns(prepared)

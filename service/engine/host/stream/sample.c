@@ -164,6 +164,8 @@ static void count(struct walked *walked) {
         .event = record->kind == HOST_OFF_CPU ? SONDE_OFF_CPU : SONDE_ON_CPU,
         .amount = record->sample.weight_ns,
         .span_ns = record->sample.span_ns,
+        .renewed_amount = record->sample.renewed_weight_ns,
+        .renewed_ns = record->sample.renewed_ns,
         .waits = record->sample.waits,
         .end_ns = record->time_ns,
         .at_ns = record->time_ns,

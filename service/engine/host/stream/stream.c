@@ -116,6 +116,8 @@ bool stream_join(struct target *target) {
         stream_leave(target);
         return false;
     }
+    if (!is_new)
+        stream_set_period(stream);
     waits_ask(stream);
     return true;
 }

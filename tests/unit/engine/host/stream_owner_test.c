@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whose a sample is: of processes whose ids were never read, for a caller who may only see one
- * user's; after an exit; and the name of a process with its children. */
+ * user's; after an exit; of whose time, after the rate has changed; and the name of a process with
+ * its children. */
 #include "tests/unit/engine/host/fake_rings.h"
 
 #include "service/host/processes/process_list.h"
@@ -104,4 +105,45 @@ TEST(a_child_that_has_ended_is_called_as_its_parent) {
     push_exit(&bench, GHOST, GHOST);
     CHECK_NEAR(collect_sum(bench_end(&bench), self.name), 20, 1);
     bench_finish(&bench);
+}
+
+/* The recording had few samples before, so this one also stands for a part of that time. */
+TEST(the_first_sample_at_a_new_rate_counts_no_time_before_the_capture) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    bench.time_ns += 100 * MS;
+    push_samples(&bench, bench.child, 1);
+    struct host_record *record = push_record(&bench, HOST_SAMPLE, bench.child, bench.child);
+    record->sample = (struct host_sample){
+        .weight_ns = 50 * MS, .renewed_weight_ns = 3 * MS, .renewed_ns = 1, .abi = HOST_ABI_64};
+    CHECK_NEAR(collect_sum(bench_end(&bench), NULL), 14, 1);
+    bench_finish(&bench);
+}
+
+static bool has_faster_clocks(struct bench *bench) {
+    return fake.period_ns == MS / 4;
+}
+
+/* As when history records the machine at 19 Hz. */
+TEST(a_capture_of_another_target_raises_the_rate_of_the_stream_that_they_share) {
+    struct bench bench;
+    struct collected second;
+    struct engine_capture *capture;
+    struct sonde_diag diag = {0};
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    collect_init(&second);
+    const struct engine_cpu_spec spec = {
+        .target = {.pid = bench.child}, .frequency_hz = 4000, .source = ENGINE_HOST};
+    CHECK_INT(engine_capture_cpu(bench.engine, &spec, &collect_events, &second, &capture, &diag),
+              ==, SONDE_OK);
+    bench_wait(&bench, has_faster_clocks);
+    CHECK_INT(fake.opened, ==, 1);
+    engine_capture_cancel(capture);
+    engine_capture_release(capture);
+    (void)bench_end(&bench);
+    bench_finish(&bench);
+    collect_finish(&second);
 }

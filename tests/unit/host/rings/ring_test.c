@@ -138,7 +138,10 @@ TEST(time_before_an_idle_tick_is_not_added_to_a_later_sample) {
     CHECK_INT(cpu_clock_weight(&clock, 1490), ==, 100);
     cpu_clock_restart(&clock, 1500, 200, false);
     CHECK_INT(cpu_clock_weight(&clock, 1490), ==, 100); /* read late: of the former period */
+    CHECK_INT(cpu_clock_renewed(&clock, 1490), ==, 0);
+    CHECK_INT(cpu_clock_renewed(&clock, 1700), ==, 300); /* as if it had started at 1500 */
     CHECK_INT(cpu_clock_weight(&clock, 1700), ==, 210);
+    CHECK_INT(cpu_clock_renewed(&clock, 1900), ==, 0);
     CHECK_INT(cpu_clock_weight(&clock, 1900), ==, 200);
 }
 
@@ -148,6 +151,15 @@ TEST(a_clock_that_is_changed_before_its_first_tick_keeps_the_time) {
     cpu_clock_restart(&clock, 1150, 100, false); /* 50 */
     cpu_clock_restart(&clock, 1180, 100, false); /* and 30 */
     CHECK_INT(cpu_clock_weight(&clock, 1280), ==, 180);
+}
+
+/* As when longer copies of stacks need other rings, while a capture raises the rate. */
+TEST(a_clock_that_is_changed_at_its_start_is_one_that_starts_with_that_period) {
+    struct cpu_clock clock = {0};
+    cpu_clock_restart(&clock, 1000, 40000, true);
+    cpu_clock_restart(&clock, 1010, 100, false);
+    CHECK_INT(cpu_clock_weight(&clock, 1110), ==, 160);
+    CHECK_INT(cpu_clock_weight(&clock, 1210), ==, 100);
 }
 
 static sonde_err parse_cpus(const char *text, struct number_list *list) {
