@@ -50,9 +50,7 @@ static bool add_all(const struct counting *counting, const struct sonde_profile 
         struct verdict_cell cell = cell_of(counting, &sample);
         if (sample.values[counting->type] < 0)
             return false;
-        whole->value += cell.value;
-        whole->samples += cell.samples;
-        whole->squares += cell.squares;
+        verdict_cell_add(whole, &cell);
     }
     return whole->samples >= 0.5 && whole->samples <= LARGEST_COUNT && whole->value > 0;
 }

@@ -58,7 +58,7 @@ static void find_sides(const struct sonde_draw_diff *diff, struct sonde_blocks_s
 
 /* How much time a process got in one capture also depends on what else ran, which its samples do
  * not show; its shares do not. */
-static enum verdict_measure measure_of(const struct sonde_draw_diff *diff, const char *type) {
+enum verdict_measure sonde_draw_diff_measure(const struct sonde_draw_diff *diff, const char *type) {
     size_t index = sonde_profile_find_type(diff->now, type);
     struct sonde_value_type of_now = sonde_profile_type(diff->now, index);
     return diff->normalise || !draw_is_memory(&of_now) ? VERDICT_SHARE : VERDICT_AMOUNT;
@@ -69,9 +69,7 @@ static void sum_blocks(const struct sonde_blocks *blocks, struct verdict_cell su
     for (size_t i = 0; i < blocks->value_count; i++) {
         const struct sonde_block_value *value = &blocks->values[i];
         struct verdict_cell *sum = &sums[value->block >= blocks->counts[0]];
-        sum->value += value->cell.value;
-        sum->samples += value->cell.samples;
-        sum->squares += value->cell.squares;
+        verdict_cell_add(sum, &value->cell);
     }
 }
 
@@ -139,8 +137,8 @@ static sonde_err compare_functions(const struct sonde_draw_diff *diff, enum sond
                                    struct sonde_comparison **functions, struct sonde_buf *note,
                                    struct sonde_diag *diag) {
     struct sonde_blocks_side sides[2];
-    const struct sonde_comparison_options options = {.type = type,
-                                                     .measure = measure_of(diff, type)};
+    const struct sonde_comparison_options options = {
+        .type = type, .measure = sonde_draw_diff_measure(diff, type)};
     *functions = NULL;
     if (!has_functions(format))
         return SONDE_OK;

@@ -21,6 +21,10 @@ struct sonde_draw_diff {
 /* Whether the format says how sure changes are, so that parts of the sides' time are needed. */
 bool sonde_draw_judges(enum sonde_format format);
 
+/* How the sides are compared: memory by amounts, unless it is scaled; everything else by shares of
+ * the total. type: NULL = the default. */
+enum verdict_measure sonde_draw_diff_measure(const struct sonde_draw_diff *diff, const char *type);
+
 /* A flame graph draws the new profile, red where a function grew for certain, blue where it shrank,
  * grey where the change is within noise, and lists what is only in the base. Memory is compared by
  * bytes or objects, time by its share of the total. TEXT_TOP and MARKDOWN have intervals of the

@@ -35,13 +35,6 @@ bool draw_is_noise(const struct sonde_draw_comparison *sides, const char *name,
            function->total[functions->measure].verdict != VERDICT_MORE;
 }
 
-double draw_change_whole(const struct sonde_comparison *comparison) {
-    const struct verdict_change *whole = &comparison->whole;
-    if (comparison->measure == VERDICT_SHARE)
-        return 1;
-    return whole->before > 0 ? whole->before : whole->after;
-}
-
 #define FEW 0.05 /* share of the total: if larger changes can be overlooked, say so */
 
 static void put_least_change(struct sonde_buf *out, const struct draw_doubts *doubts) {

@@ -12,8 +12,6 @@ void draw_put_percent_change(struct sonde_buf *out, const struct verdict_change 
 /* " ~" for noise, " ?" for too few samples, otherwise "". */
 const char *draw_verdict_mark(const struct sonde_comparison *comparison,
                               const struct verdict_change *change);
-/* What percentages of changes are of: the base's total, or 1 for shares. */
-double draw_change_whole(const struct sonde_comparison *comparison);
 struct draw_doubts {
     bool has_verdicts, is_memory;
     bool is_correlated; /* as in sonde_blocks */

@@ -35,7 +35,8 @@ struct sonde_comparison_cause {
 };
 
 struct sonde_comparison {
-    struct sonde_comparison_function *functions; /* certain changes first, then by size */
+    struct sonde_comparison_function *functions;      /* certain changes first, then by size */
+    const struct sonde_comparison_function **by_name; /* the same, by name and module */
     size_t function_count;
     struct sonde_comparison_cause *causes; /* the largest change first */
     size_t cause_count;
@@ -53,8 +54,8 @@ struct sonde_comparison {
     struct draw_tree *tree; /* owns the names */
 };
 
-/* Errors: those of sonde_profile_compare. The caller destroys *comparison, which is NULL on
- * failure. options may be NULL. */
+/* Errors: those of sonde_profile_compare, and SONDE_TOO_LARGE if there are too many functions and
+ * profiles. The caller destroys *comparison, which is NULL on failure. options may be NULL. */
 SONDE_MUST_USE sonde_err sonde_comparison_create(const struct sonde_blocks_side sides[2],
                                                  const struct sonde_comparison_options *options,
                                                  struct sonde_comparison **comparison,
@@ -65,6 +66,9 @@ const struct sonde_comparison_function *
 sonde_comparison_find(const struct sonde_comparison *comparison, const char *name,
                       const char *module);
 
+/* What percentages of changes are of: 1 for shares, otherwise the base's total, or the new one's if
+ * the base has nothing. */
+double sonde_comparison_whole(const struct sonde_comparison *comparison);
 /* Whether a function certainly grew by more than that part of the base's total. */
 bool sonde_comparison_exceeds(const struct sonde_comparison *comparison,
                               const struct sonde_comparison_function *function, double part);

@@ -5,11 +5,8 @@
 #include <string.h>
 
 static void add(struct verdict_cell *into, const struct verdict_cell *from, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        into[i].value += from[i].value;
-        into[i].samples += from[i].samples;
-        into[i].squares += from[i].squares;
-    }
+    for (size_t i = 0; i < count; i++)
+        verdict_cell_add(&into[i], &from[i]);
 }
 
 static void add_totals(struct draw_evidence *evidence) {
@@ -38,6 +35,8 @@ sonde_err draw_evidence_init(struct draw_evidence *evidence, const struct draw_t
     *evidence =
         (struct draw_evidence){.tree = tree, .blocks = blocks->counts[0] + blocks->counts[1]};
     size_t cells = tree->nodes.count * evidence->blocks;
+    if (cells > DRAW_EVIDENCE_MAX_CELLS)
+        return SONDE_TOO_LARGE;
     evidence->self = calloc(cells + 1, sizeof *evidence->self);
     evidence->total = calloc(cells + 1, sizeof *evidence->total);
     if (!evidence->self || !evidence->total)

@@ -8,7 +8,8 @@
 #include "api/draw/tree.h"
 #include "api/profile/diff/blocks.h"
 
-#define DRAW_CONFIDENCE 0.95
+#define DRAW_CONFIDENCE         0.95
+#define DRAW_EVIDENCE_MAX_CELLS (16u << 20) /* nodes * blocks; 48 bytes each */
 
 struct draw_evidence {
     const struct draw_tree *tree;
@@ -19,7 +20,7 @@ struct draw_evidence {
 };
 
 /* leaves: the last node of each sample of blocks->both. Borrows the blocks' exposures. Finish it in
- * any case. Errors: SONDE_OUT_OF_MEMORY. */
+ * any case. Errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err draw_evidence_init(struct draw_evidence *evidence,
                                             const struct draw_tree *tree, const uint32_t *leaves,
                                             const struct sonde_blocks *blocks);

@@ -161,7 +161,7 @@ static int judge(const struct sonde_comparison *comparison, double percent) {
             continue;
         if (count++ < MAX_REPORTED) {
             const struct verdict_change *change = &function->total[comparison->measure];
-            double whole = comparison->measure == VERDICT_SHARE ? 1 : comparison->whole.before;
+            double whole = sonde_comparison_whole(comparison);
             fprintf(stderr, "sonde diff: %s grew by %.1f to %.1f %% of the total\n", function->name,
                     100 * change->low / whole, 100 * change->high / whole);
         }
@@ -176,9 +176,9 @@ static sonde_err check_limit(const struct settings *settings, const struct side 
     const struct sonde_profile *const wholes[] = {base->profile, now->profile};
     const struct sonde_blocks_side sides[] = {sonde_time_parts_side(&base->parts, &wholes[0], 1),
                                               sonde_time_parts_side(&now->parts, &wholes[1], 1)};
-    bool by_amount = sonde_draw_subject(now->profile) != SONDE_OF_CPU && !settings->normalize;
+    const struct sonde_draw_diff diff = {.now = now->profile, .normalise = settings->normalize};
     const struct sonde_comparison_options options = {
-        .type = settings->type, .measure = by_amount ? VERDICT_AMOUNT : VERDICT_SHARE};
+        .type = settings->type, .measure = sonde_draw_diff_measure(&diff, settings->type)};
     struct sonde_comparison *comparison;
     if (settings->fail_above < 0)
         return SONDE_OK;

@@ -175,11 +175,7 @@ static sonde_err report(const struct gate *gate, struct sonde_diag *diag) {
     const struct gate_report report = {&gate->input, &gate->rules, &gate->per, &gate->decision,
                                        gate->comparison};
     const struct sonde_option_list *reports = &gate->settings->reports;
-    struct sonde_buf text = {0};
-    sonde_err err = SONDE_OK;
-    gate_write_text(&report, &text);
-    fputs(sonde_buf_slice(&text).data, stdout);
-    sonde_buf_finish(&text);
+    sonde_err err = gate_report_write(&report, "-", diag);
     for (size_t i = 0; i < reports->count && !err; i++)
         err = gate_report_write(&report, reports->items[i], diag);
     return err;
