@@ -204,7 +204,7 @@ class History {
                 trouble ? `nothing is stored now: ${trouble}` : []).join(' · ');
     }
 
-    // Changes of a label and of functions.
+    // Where the values of a label change, and what a watcher found.
     async marks(range) {
         const label = getState('mk', 'version'), { series } = await this.ask('series', { ...range, group_by: label, limit: 20 }), sets = new Map(), marks = [];
         for (const { labels: [{ value }], timeUnixS } of series) for (const time of timeUnixS) sets.set(number(time), [...(sets.get(number(time)) ?? []), value || 'none']);
@@ -214,8 +214,8 @@ class History {
             if (before !== null && text !== before) marks.push({ time, text: `${label} ${before} → ${text}` });
             before = text;
         }
-        const { service, from, until } = range, { changes } = await this.ask('changes', { service, from, until }).catch(() => ({ changes: [] }));
-        return marks.slice(-MAX_MARKS).concat(changes.map(({ untilUnixNs, functions: [one] }) => ({ time: untilUnixNs / 1e9, text: `${one.function}: ${one.kind.slice(12).toLowerCase()}` })));
+        const { service, from, until } = range, { changes = [] } = await this.ask('changes', { service, from, until }).catch(() => ({}));
+        return marks.slice(-MAX_MARKS).concat(changes.map(({ untilUnixNs: at, functions: [one] }) => ({ time: at / 1e9, text: `${one.function}: ${one.kind.slice(12).toLowerCase()}` })));
     }
 
     showGraph(isForced = false) {
