@@ -8,6 +8,7 @@
             clients/collect -> clients/c, api; clients/collect/status -> gateway/{http, request}
             service/collect -> service/recording, service/engine; service/rpc -> service/collect
     service/export -> service/recording, service/http, service/rpc/outgoing
+    service/watch -> service/store, service/export
 
 Every package takes its default_visibility from here, so that a new dependency between layers is a change of this file."""
 
@@ -46,13 +47,16 @@ ENGINE = ["//service/engine:__subpackages__", "//service/collect:__subpackages__
 COLLECT = ["//service/collect:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 # History on disk, and the recorder's messages to it.
-STORE = ["//service/store:__subpackages__", "//service/collect:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
+STORE = ["//service/store:__subpackages__", "//service/watch:__subpackages__", "//service/collect:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
 # libcurl.
 HTTP = ["//service/http:__subpackages__", "//service/store:__subpackages__", "//service/export:__subpackages__"] + _TESTS
 
 # What sends recorded profiles to other systems.
-EXPORT = ["//service/export:__subpackages__"] + _PROGRAMS + _TESTS
+EXPORT = ["//service/export:__subpackages__", "//service/watch:__pkg__"] + _PROGRAMS + _TESTS
+
+# What looks for changes in history.
+WATCH = ["//service/watch:__subpackages__"] + _PROGRAMS + _TESTS
 
 # What ties the engine's recorder to a store.
 RECORDING = ["//service/recording:__subpackages__", "//service/collect:__subpackages__", "//service/function_times:__subpackages__", "//service/export:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS

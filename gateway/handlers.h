@@ -60,6 +60,7 @@ void handle_history_function(const struct request_context *context);
 void handle_history_services(const struct request_context *context);
 void handle_history_labels(const struct request_context *context);
 void handle_history_label(const struct request_context *context);
+void handle_history_changes(const struct request_context *context);
 void handle_history_info(const struct request_context *context);
 /* index.c */
 void handle_index(const struct request_context *context);

@@ -17,7 +17,8 @@
  *     target         one of ours, "sonde". It holds no lock that a handler or the application takes
  *     sonded         main, engine, RPC loop, builders, reporters. History: a writer, a clock reader
  *                    and query workers. One per receiver of --otlp and --pyroscope. One for all
- *                    sessions of Collect and two for each. One for each --register
+ *                    sessions of Collect and two for each. One for each --register. Changes: one
+ *                    that looks for them and one for --watch-webhook
  *     its readers    processes with one thread each, forked by a keeper ("sonde-memory"): they read
  *                    other processes' memory, and one that hangs is left behind
  *                    (service/process/foreign_memory.h)
@@ -51,6 +52,8 @@ enum lock_rank {
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
     LOCK_JIT_FILES,     /* service/symbol: files of one JIT process are read at a time */
     LOCK_MAINTENANCE,   /* service: the thread that maintains the store, while it pauses */
+    LOCK_WATCHER,       /* service/watch: what was found, and whether it ends */
+    LOCK_WEBHOOK,       /* service/watch: changes that wait to be sent */
     LOCK_HISTORY_NAMES, /* service/rpc/history: questions to the engine that are not answered yet */
     LOCK_STORE_PUT,     /* service/store/clickhouse: one put at a time */
     LOCK_STORE,         /* service/store/clickhouse: the state of a store */

@@ -11,6 +11,7 @@
 #include "service/programs/name_files.h"
 #include "service/programs/open_store.h"
 #include "service/programs/serve.h"
+#include "service/programs/watching.h"
 #include "service/rpc/server.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
@@ -25,6 +26,7 @@ struct settings {
     const char *grpc_group, *store, *symbols, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc, debuginfod, tls_names, keep;
     bool insecure, token_everywhere, verbose;
+    struct watching_settings watch;
     uint64_t mib, grace_ms;
 };
 
@@ -45,6 +47,9 @@ static const struct sonde_option table[] = {
            "delete what is older: 12h, 7d (default: nothing); repeatable: SELECTOR=TIME"),
     OPTION("mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, mib, 16, 1 << 24,
            "delete the oldest windows beyond this size, in MiB (default: no limit)"),
+    OPTION("watch", 0, NULL, "SONDE_WATCH", FLAG, watch.is_on, 0, 0, WATCH_HELP),
+    OPTION("watch-webhook", 0, "URL", "SONDE_WATCH_WEBHOOK", TEXT, watch.webhook, 0, 0,
+           WATCH_WEBHOOK_HELP),
     OPTION("symbols", 0, "DIR", "SONDE_HISTORY_SYMBOLS", TEXT, symbols, 0, 0,
            "directory for fetched debug files and their tables; --debuginfod needs it"),
     OPTION("debuginfod", 0, "URL", "SONDE_DEBUGINFOD", LIST, debuginfod, 0, 0,
@@ -88,11 +93,14 @@ static void log_on_stderr(const char *line) {
 
 static sonde_err start_server(const struct settings *settings, struct store *store,
                               struct store_stop *end, const struct history_namer *namer,
-                              struct rpc_server **server, struct sonde_diag *diag) {
+                              struct watching *watching, struct rpc_server **server,
+                              struct sonde_diag *diag) {
     const char *const fallback[] = {sonde_default_history_address()};
     struct rpc_server_options rpc = {
         .history = store,
         .history_end = end,
+        .watch_info = watching ? watching_info : NULL,
+        .watch_context = watching,
         .namer = namer,
         .addresses = settings->grpc.count ? settings->grpc.items : fallback,
         .address_count = settings->grpc.count ? settings->grpc.count : 1,
@@ -125,6 +133,7 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
                        const sigset_t *awaited, struct sonde_diag *diag) {
     struct store *store = NULL;
     struct maintenance *maintenance = NULL;
+    struct watching *watching = NULL;
     struct rpc_server *server = NULL;
     struct name_files *files = NULL;
     struct history_namer namer;
@@ -136,7 +145,9 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
     if (!err)
         err = maintenance_start(store, MAINTENANCE_S, log_on_stderr, &maintenance, diag);
     if (!err)
-        err = start_server(settings, store, end, &namer, &server, diag);
+        err = watching_start(&settings->watch, store, log_on_stderr, &watching, diag);
+    if (!err)
+        err = start_server(settings, store, end, &namer, watching, &server, diag);
     if (!err)
         serve_until_signal(reload, server, awaited);
     exit_watchdog_step("gRPC");
@@ -145,6 +156,7 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
     name_files_destroy(files);
     exit_watchdog_step("the store");
     atomic_store(&end->is_stopped, true);
+    watching_stop(watching);
     maintenance_stop(maintenance);
     store_close(store);
     return err;
@@ -162,7 +174,9 @@ static sonde_err check(const struct settings *settings, int argc, char **argv,
     if (settings->debuginfod.count && !settings->symbols)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "--debuginfod needs --symbols DIR, where fetched files are kept");
-    sonde_err err = keep_rules_read("keep", &settings->keep, 0, rules, diag);
+    sonde_err err = watching_check(&settings->watch, true, diag);
+    if (!err)
+        err = keep_rules_read("keep", &settings->keep, 0, rules, diag);
     limits->max_bytes = settings->mib << 20;
     keep_rules_limit(rules, limits);
     return err;

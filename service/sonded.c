@@ -121,6 +121,9 @@ static const struct sonde_option table[] = {
            "also record when such processes are blocked, with the guest or without"),
     OPTION("history-off-cpu-ms", 0, "N", "SONDE_HISTORY_OFF_CPU_MS", NUMBER, recorded.off_cpu_ms, 0,
            1000, "also record blocked threads, looking every N ms (default 0: off)"),
+    OPTION("watch", 0, NULL, "SONDE_WATCH", FLAG, recorded.watch.is_on, 0, 0, WATCH_HELP),
+    OPTION("watch-webhook", 0, "URL", "SONDE_WATCH_WEBHOOK", TEXT, recorded.watch.webhook, 0, 0,
+           WATCH_WEBHOOK_HELP),
     OPTION("collect-mib", 0, "N", "SONDE_COLLECT_MIB", NUMBER, collect_mib, 1, 4096,
            "memory for windows that a fleet controller has not acknowledged, in MiB (default 16)"),
     OPTION("collect-max-hz", 0, "N", "SONDE_COLLECT_MAX_HZ", NUMBER, collect_max_hz, 1, 999,
@@ -327,6 +330,8 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .recorder_info = recorders->history ? local_history_info : NULL,
         .recorder_refresh = recorders->history ? local_history_refresh : NULL,
         .recorder_context = recorders->history,
+        .watch_info = local_history_watching(recorders->history) ? watching_info : NULL,
+        .watch_context = local_history_watching(recorders->history),
         .functions = recorders->functions,
         .collect = recorders->collect,
         .export_info = export_info,
@@ -467,7 +472,7 @@ int main(int argc, char **argv) {
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                          argv[1]);
     if (!err)
-        err = local_history_settings_read(&settings.recorded, &diag);
+        err = local_history_settings_read(&settings.recorded, settings.history, &diag);
     if (!err)
         err = read_source(&settings, &diag);
     if (!err)

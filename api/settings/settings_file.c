@@ -84,6 +84,8 @@ static const char *const names[] = {
     "token-file",
     "upload-mib",
     "verbose",
+    "watch",
+    "watch-webhook",
     "workers",
 };
 

@@ -233,7 +233,7 @@ class History {
                 trouble ? `nothing is stored now: ${trouble}` : []).join(' · ');
     }
 
-    // Where the set of a label's values changes.
+    // Where the values of a label change, and what a watcher found.
     async marks(range) {
         const label = getState('mk', 'version'), { series } = await this.ask('series', { ...range, group_by: label, limit: 20 }), sets = new Map(), marks = [];
         for (const { labels: [{ value }], timeUnixS } of series) for (const time of timeUnixS) sets.set(number(time), [...(sets.get(number(time)) ?? []), value || 'none']);
@@ -244,7 +244,8 @@ class History {
             if (text) marks.push({ time, text: `${label} ${text}`, isNew: come.length > 0 });
             before = values;
         }
-        return marks.slice(-MAX_MARKS);
+        const { service, from, until } = range, { changes = [] } = await this.ask('changes', { service, from, until }).catch(() => ({}));
+        return marks.slice(-MAX_MARKS).concat(changes.map(({ untilUnixNs: at, functions: [one] }) => ({ time: at / 1e9, text: `${one.function}: ${one.kind.slice(12).toLowerCase()}` })));
     }
 
     // The times before and after a new value appeared, of equal length, against each other.

@@ -24,9 +24,9 @@ static const struct scheme {
 
 static sonde_err malformed(const char *option, enum export_path path, const char *what,
                            struct sonde_diag *diag) {
-    const char *form = path == EXPORT_PATH_APPENDED
-                           ? "http[s]://HOST[:PORT][/PATH]"
-                           : "http[s]://HOST[:PORT][/PATH] or grpc[s]://HOST:PORT";
+    const char *form = path == EXPORT_PATH_DEFAULT
+                           ? "http[s]://HOST[:PORT][/PATH] or grpc[s]://HOST:PORT"
+                           : "http[s]://HOST[:PORT][/PATH]";
     return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s: %s; write %s", option, what, form);
 }
 
@@ -75,7 +75,9 @@ static void put_url(struct export_address *address, const char *url, size_t base
         rest_len--;
     if (path == EXPORT_PATH_DEFAULT && strcmp(rest, "/") == 0)
         rest_len = 0;
-    const char *last = path == EXPORT_PATH_APPENDED ? push_path : rest_len == 0 ? otlp_path : "";
+    const char *last = path == EXPORT_PATH_APPENDED                   ? push_path
+                       : path == EXPORT_PATH_DEFAULT && rest_len == 0 ? otlp_path
+                                                                      : "";
     snprintf(address->url, sizeof address->url, "%.*s%.*s%s", (int)base_len, url, (int)rest_len,
              rest, last);
 }

@@ -20,8 +20,9 @@ struct export_address {
 };
 
 enum export_path {
-    EXPORT_PATH_DEFAULT, /* of OTLP, unless the URL has a path: "/v1development/profiles" */
-    EXPORT_PATH_APPENDED /* of Pyroscope, always appended: "/push.v1.PusherService/Push" */
+    EXPORT_PATH_DEFAULT,  /* of OTLP, unless the URL has a path: "/v1development/profiles" */
+    EXPORT_PATH_APPENDED, /* of Pyroscope, always appended: "/push.v1.PusherService/Push" */
+    EXPORT_PATH_GIVEN,    /* of a webhook: that of the URL, with its query */
 };
 
 /* option: "--otlp", for errors. gRPC is allowed with EXPORT_PATH_DEFAULT only.

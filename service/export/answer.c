@@ -104,7 +104,7 @@ static bool may_retry_http(long status) {
 
 void answer_of_http(long status, int64_t retry_after_s, struct sonde_slice body, bool is_protobuf,
                     struct export_answer *answer) {
-    *answer = (struct export_answer){0};
+    *answer = (struct export_answer){.status = status};
     if (status >= 200 && status < 300)
         return;
     char text[sizeof answer->text];

@@ -22,6 +22,7 @@ enum export_outcome {
 struct export_answer {
     enum export_outcome outcome;
     bool is_timeout;   /* RETRY: there was no answer in time */
+    long status;       /* of HTTP; 0 = there was no answer, or it is gRPC's */
     uint32_t wait_ms;  /* RETRY: what the receiver asks for; 0 = nothing */
     uint64_t rejected; /* DONE: profiles that OTLP's partial_success refuses */
     char text[200];    /* why; "" = unknown */

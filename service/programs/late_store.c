@@ -139,6 +139,19 @@ static sonde_err lease(struct store *store, const struct store_lease_request *wa
     return real ? real->ops->lease(real, wanted, arena, live, count, diag) : SONDE_UNAVAILABLE;
 }
 
+static sonde_err put_change(struct store *store, const struct store_change *change,
+                            struct sonde_diag *diag) {
+    struct store *real = get(store, true, diag);
+    return real ? real->ops->put_change(real, change, diag) : SONDE_UNAVAILABLE;
+}
+
+static sonde_err changes(struct store *store, const struct store_change_query *query,
+                         struct sonde_arena *arena, struct store_change **rows, size_t *count,
+                         struct sonde_diag *diag) {
+    struct store *real = get(store, false, diag);
+    return real ? real->ops->changes(real, query, arena, rows, count, diag) : SONDE_UNAVAILABLE;
+}
+
 /* The state can always be had: its trouble is the reason. */
 static sonde_err info(struct store *store, const struct store_stop *stop, struct store_info *to,
                       struct sonde_diag *diag) {
@@ -184,6 +197,8 @@ struct store *late_store_create(const char *name, const struct store_limits *lim
         .services = services,
         .labels = labels,
         .lease = lease,
+        .put_change = put_change,
+        .changes = changes,
         .info = info,
         .maintain = maintain,
         .close = close_late,

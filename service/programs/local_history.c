@@ -16,6 +16,7 @@ struct local_history {
     struct store *store;
     struct recording *recording;
     struct maintenance *maintenance;
+    struct watching *watching;
     char dir[3072];
 };
 
@@ -66,13 +67,18 @@ static sonde_err start(struct local_history *history, const struct local_history
     if (history->store)
         err = maintenance_start(history->store, MAINTENANCE_S, options->log, &history->maintenance,
                                 diag);
+    if (history->store && !err)
+        err = watching_start(&options->settings->watch, history->store, options->log,
+                             &history->watching, diag);
     return err ? err : recording_start(&recording, &history->recording, diag);
 }
 
-sonde_err local_history_settings_read(struct local_history_settings *settings,
+sonde_err local_history_settings_read(struct local_history_settings *settings, bool has_store,
                                       struct sonde_diag *diag) {
-    sonde_err err = keep_rules_read("history-keep", &settings->keep_texts, LOCAL_HISTORY_KEEP_S,
-                                    &settings->keep, diag);
+    sonde_err err = watching_check(&settings->watch, has_store, diag);
+    if (!err)
+        err = keep_rules_read("history-keep", &settings->keep_texts, LOCAL_HISTORY_KEEP_S,
+                              &settings->keep, diag);
     if (err || !settings->off_cpu)
         return err;
     if (settings->off_cpu_ms == 0)
@@ -108,6 +114,10 @@ struct local_history *local_history_open(const struct local_history_options *opt
     return history;
 }
 
+struct watching *local_history_watching(const struct local_history *history) {
+    return history ? history->watching : NULL;
+}
+
 struct store *local_history_store(const struct local_history *history) {
     return history ? history->store : NULL;
 }
@@ -140,6 +150,7 @@ void local_history_close(struct local_history *history) {
     if (!history)
         return;
     recording_destroy(history->recording);
+    watching_stop(history->watching);
     maintenance_stop(history->maintenance);
     store_close(history->store);
     free(history);

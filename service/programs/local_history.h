@@ -11,6 +11,7 @@
 
 #include "service/engine/engine.h"
 #include "service/programs/keep_text.h"
+#include "service/programs/watching.h"
 #include "service/rpc/server.h"
 
 #define LOCAL_HISTORY_KEEP_S     (7 * 86400u)
@@ -24,12 +25,13 @@ struct local_history_settings {
     uint64_t hz, mib, off_cpu_ms;
     const char *off_cpu; /* a selector of processes; NULL = those with a guest */
     struct sonde_option_list keep_texts;
+    struct watching_settings watch;
     struct keep_rules keep;
     struct selector *off_cpu_of;
 };
-/* SONDE_INVALID_ARGUMENT. Zeroed memory is fine for the other one. */
+/* has_store: --history. SONDE_INVALID_ARGUMENT. Zeroed memory is fine for the other one. */
 SONDE_MUST_USE sonde_err local_history_settings_read(struct local_history_settings *settings,
-                                                     struct sonde_diag *diag);
+                                                     bool has_store, struct sonde_diag *diag);
 void local_history_settings_finish(struct local_history_settings *settings);
 
 struct local_history_options {
@@ -46,6 +48,8 @@ struct local_history *local_history_open(const struct local_history_options *opt
                                          struct engine *engine);
 /* Valid until local_history_close. NULL for NULL, and without a store. */
 struct store *local_history_store(const struct local_history *history);
+/* For rpc_server_options.watch_context; NULL without --watch. */
+struct watching *local_history_watching(const struct local_history *history);
 /* context: the history. Any thread */
 rpc_recorder_info local_history_info;
 rpc_recorder_refresh local_history_refresh;

@@ -242,6 +242,21 @@ struct store_lease {
     uint32_t left_s; /* > 0 */
 };
 
+/* A change that a watcher found (service/watch). */
+#define STORE_MAX_CHANGES      100000 /* that are kept; the oldest are deleted */
+#define STORE_MAX_CHANGE_BYTES 65536
+struct store_change {
+    int64_t time_unix_s;
+    const char *service;
+    struct sonde_slice body; /* a packed sonde.v1.Change */
+};
+struct store_change_query {
+    const char *service; /* "" = all */
+    int64_t from_unix_s, until_unix_s;
+    size_t limit;
+    const struct store_stop *stop; /* NULL = run to the end */
+};
+
 /* What an engine implements. SONDE_UNAVAILABLE = try again later, nothing was stored or the store
  * can tell a repetition; SONDE_INVALID_ARGUMENT = the batch is wrong, do not repeat it. */
 struct store_ops {
@@ -279,6 +294,11 @@ struct store_ops {
      * SONDE_TOO_MANY_CAPTURES: the group is full. */
     sonde_err (*lease)(struct store *, const struct store_lease_request *, struct sonde_arena *,
                        struct store_lease **, size_t *count, struct sonde_diag *);
+    /* Storing the same change again changes nothing. */
+    sonde_err (*put_change)(struct store *, const struct store_change *, struct sonde_diag *);
+    /* Newest first. */
+    sonde_err (*changes)(struct store *, const struct store_change_query *, struct sonde_arena *,
+                         struct store_change **, size_t *count, struct sonde_diag *);
     sonde_err (*info)(struct store *, const struct store_stop *stop, struct store_info *,
                       struct sonde_diag *);
     /* Deletes what is too old or too much, and rebuilds rollups of finished hours. Called now and

@@ -238,6 +238,24 @@ def test_doctor_says_which_processes_have_a_history():
             check.stop(service)
 
 
+def test_history_lists_changes():
+    out, err = sonde("history", "--changes", "redis", "--from", "1700000000", "--until", "1700000600")
+    lines = out.splitlines()
+    check.equal(lines[0], "2023-11-14 22:18:20  redis, version (none) -> 1.5")
+    check.equal(lines[1], "  sort  +25.0 %  (25.00 % -> 31.25 % of the service, ± 3.12)")
+    check.equal(lines[2], "    called by handle < main")
+    check.equal(lines[3], "  new?[2J  moved  (12.50 % -> 12.50 % of the service, ± 0.00), before in old")
+    check.contains(lines[4], "{service: redis,from_unix_ns: 1700000000000000000,until_unix_ns: 17000006")
+    check.contains(lines[4], ", only on host b")
+    check.contains(lines[5], "  fresh  new  (0.00 % -> 12.50 %")
+    check.equal(lines[6:], ["there are older ones; choose an earlier --until"])
+    check.equal(err, "")
+    listed = json.loads(sonde("history", "--changes", "--json")[0])["changes"]
+    check.equal(listed[0]["functions"][0]["callers"], ["handle", "main"])
+    check.contains(sonde("history", "--changes", "--list", status=2)[1], "--changes prints a list")
+    check.contains(sonde("history", "--changes", "error-IO", status=1)[1], "no space left")
+
+
 def test_diff_compares_ranges_of_the_history():
     out, err = sonde("diff", "redis", "--from", "-1h", "--base-from", "-25h", "-g", "--selector", "{host=\"a\"}")
     check.equal(err, COMPLETENESS)

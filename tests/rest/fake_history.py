@@ -194,15 +194,28 @@ class History:
         self.check_selector(request, context)
         return self.m.ListLabelValuesResponse(values=["a", self.echo(request)])
 
+    def ListChanges(self, request, context):
+        if request.service.startswith("error-"):
+            self.service.fail(context, request.service[len("error-"):])
+        answer = self.m.ListChangesResponse(is_cut=True)
+        change = answer.changes.add(service="redis", event="on-cpu", from_unix_ns=1700000000 * 10**9, until_unix_ns=1700000300 * 10**9)
+        change.functions.add(function="sort", kind="CHANGE_KIND_MORE", before=0.25, after=0.3125, low=0.03125, high=0.09375, callers=["handle", "main"])
+        change.functions.add(function="new\x1b[2J", kind="CHANGE_KIND_MOVED", moved_from="old", before=0.125, after=0.125)
+        change.labels.add(name="version", before="", after="1.5")
+        answer.changes.add(service=self.echo(request), host="b").functions.add(function="fresh", kind="CHANGE_KIND_MORE", after=0.125)
+        return answer
+
     def GetHistoryInfo(self, request, context):
-        return self.m.HistoryInfo(engine="sqlite", place="/var/lib/sonde/history", windows=12, samples=55, keep_s=604800,
+        webhook = self.m.WebhookInfo(receiver="https://hooks", sent=4, retries=1, lost=[self.m.WebhookLoss(cause="refused", changes=2)])
+        watch = self.m.WatchInfo(services=3, functions=250, changes=6, until_unix_ns=1700000300 * 10**9, skipped_slots=5, webhook=webhook)
+        return self.m.HistoryInfo(engine="sqlite", place="/var/lib/sonde/history", windows=12, samples=55, keep_s=604800, watch=watch,
                                   **{name: value for target in self.service.targets for name, value in STATES.get(target.name, {}).items()})
 
 
 METHODS = {  # name: (request, streams)
     "QueryProfile": ("QueryProfileRequest", True), "QueryDiff": ("QueryDiffRequest", True),
     "QuerySeries": ("QuerySeriesRequest", False), "QueryTop": ("QueryTopRequest", False), "QueryTree": ("QueryTreeRequest", True),
-    "QueryFunction": ("QueryFunctionRequest", False),
+    "QueryFunction": ("QueryFunctionRequest", False), "ListChanges": ("ListChangesRequest", False),
     "ListServices": ("ListServicesRequest", False), "ListLabels": ("ListLabelsRequest", False),
     "ListLabelValues": ("ListLabelValuesRequest", False), "GetHistoryInfo": ("GetHistoryInfoRequest", False),
 }

@@ -315,6 +315,27 @@ void handle_history_label(const struct request_context *context) {
     sonde_arena_finish(&arena);
 }
 
+void handle_history_changes(const struct request_context *context) {
+    Sonde__V1__ListChangesRequest request = SONDE__V1__LIST_CHANGES_REQUEST__INIT;
+    Sonde__V1__Selection selection = history_default_selection();
+    struct sonde_arena arena = {0};
+    struct sonde_diag diag = {0};
+    uint64_t limit = 0;
+    sonde_err err = history_read_selection(&context->query, "", &arena, &selection, &diag);
+    if (!err)
+        err = query_whole(&context->query, "limit", 1, MAX_LIMIT, &limit, &diag);
+    if (err) {
+        refuse_request(context, err, &diag, &arena);
+        return;
+    }
+    request.service = selection.service;
+    request.from_unix_ns = selection.from_unix_ns;
+    request.until_unix_ns = selection.until_unix_ns;
+    request.limit = (uint32_t)limit;
+    call(context, &client_list_changes, &request.base);
+    sonde_arena_finish(&arena);
+}
+
 void handle_history_info(const struct request_context *context) {
     Sonde__V1__GetHistoryInfoRequest request = SONDE__V1__GET_HISTORY_INFO_REQUEST__INIT;
     call(context, &client_get_history_info, &request.base);

@@ -284,6 +284,46 @@ static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     free(names);
 }
 
+static void append_webhook(struct sonde_buf *out, const Sonde__V1__WebhookInfo *info) {
+    append_number(out, "sonde_change_webhook_working", "gauge", !info->trouble[0],
+                  "1 if the last change could be sent to the webhook.");
+    append_number(out, "sonde_change_webhook_sent_total", "counter", info->sent,
+                  "Changes that the webhook's receiver accepted.");
+    append_number(out, "sonde_change_webhook_retries_total", "counter", info->retries,
+                  "Requests to the webhook that were repeated.");
+    append_head(out, "sonde_change_webhook_lost_total", "counter",
+                "Changes that were not sent, by cause.");
+    for (size_t i = 0; i < info->n_lost; i++) {
+        sonde_buf_puts(out, "sonde_change_webhook_lost_total{");
+        append_label(out, "cause", info->lost[i]->cause);
+        sonde_buf_printf(out, "} %" PRIu64 "\n", info->lost[i]->changes);
+    }
+}
+
+static void append_watch(struct sonde_buf *out, const Sonde__V1__WatchInfo *info) {
+    append_number(out, "sonde_change_working", "gauge", !info->trouble[0],
+                  "1 if history can be looked at for changes at the moment.");
+    append_number(out, "sonde_change_services", "gauge", info->services,
+                  "Services that are looked at.");
+    append_number(out, "sonde_change_functions", "gauge", info->functions,
+                  "Functions that are looked at.");
+    append_number(out, "sonde_change_found_total", "counter", info->changes,
+                  "Changes that were found since the start.");
+    append_number(out, "sonde_change_repeated_total", "counter", info->repeated,
+                  "Changes that were found again and not reported.");
+    append_number(out, "sonde_change_failed_total", "counter", info->failed,
+                  "Changes that could not be explained or stored.");
+    append_number(out, "sonde_change_until_seconds", "gauge",
+                  (uint64_t)info->until_unix_ns / 1000000000,
+                  "Unix time until which history was looked at.");
+    append_number(out, "sonde_change_skipped_slots_total", "counter", info->skipped_slots,
+                  "Slots of 5 minutes that were not looked at.");
+    append_number(out, "sonde_change_skipped_services", "gauge", info->skipped_services,
+                  "Services that are not looked at, because they are too many.");
+    if (info->webhook)
+        append_webhook(out, info->webhook);
+}
+
 static void on_history(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__HistoryInfo *info = (const void *)message;
     struct sonde_buf *out = &((struct metrics *)relay)->text;
@@ -300,6 +340,8 @@ static void on_history(struct relay *relay, const ProtobufCMessage *message) {
                   "Samples lost before they reached the history.");
     append_number(out, "sonde_history_lost_windows_total", "counter", info->lost_windows,
                   "Windows that could not be stored since the start.");
+    if (info->watch)
+        append_watch(out, info->watch);
 }
 
 /* Many services keep no history: then its numbers are left out. */

@@ -47,6 +47,17 @@ struct rpc_export_state {
 /* Returns the number of receivers. */
 typedef size_t rpc_export_info(void *context, struct rpc_export_state states[RPC_MAX_EXPORTS]);
 
+/* What the watcher of this service knows about itself; the fields of sonde.v1.WatchInfo. */
+struct rpc_watch_state {
+    uint32_t services;
+    uint64_t functions, changes, repeated, failed, skipped_slots, skipped_services;
+    int64_t until_unix_s;
+    char trouble[256];
+    bool has_webhook;
+    struct rpc_export_state webhook;
+};
+typedef void rpc_watch_info(void *context, struct rpc_watch_state *state);
+
 struct rpc_server_options {
     struct engine *engine; /* NULL: Profiler is not served */
     const char *const *addresses;
@@ -81,6 +92,8 @@ struct rpc_server_options {
     rpc_recorder_info *recorder_info;       /* any thread; NULL = nothing is recorded here */
     rpc_recorder_refresh *recorder_refresh; /* NULL = nothing waits to be stored here */
     void *recorder_context;
+    rpc_watch_info *watch_info; /* any thread; NULL = nothing looks for changes here */
+    void *watch_context;
     rpc_export_info *export_info; /* any thread; NULL = nothing is sent from here */
     void *export_context;
     struct collect *collect;          /* Collect; it must outlive the server. NULL = refused */

@@ -17,6 +17,8 @@ sonde_err rpc_history_create(const struct rpc_server_options *options, struct rp
     history->recorder = options->recorder_info;
     history->refresh = options->recorder_refresh;
     history->recorder_context = options->recorder_context;
+    history->watch = options->watch_info;
+    history->watch_context = options->watch_context;
     sonde_err err = pool_create("sonde-query", HISTORY_QUERIES, HISTORY_QUERIES_WAITING,
                                 &history->queries, diag);
     if (!err)

@@ -29,6 +29,8 @@ struct rpc_history {
     rpc_recorder_info *recorder;   /* NULL = this service does not record */
     rpc_recorder_refresh *refresh; /* NULL as well */
     void *recorder_context;
+    rpc_watch_info *watch; /* NULL = nothing looks for changes here */
+    void *watch_context;
 };
 
 /* SONDE_OUT_OF_MEMORY, or a thread cannot be started. */

@@ -150,6 +150,52 @@ static void add_recorder(const struct rpc_history *history, Sonde__V1__HistoryIn
     info->refusal = (char *)rpc_text(arena, state.refusal);
 }
 
+static sonde_err add_webhook(const struct rpc_export_state *state, Sonde__V1__WatchInfo *watch,
+                             struct sonde_arena *arena) {
+    Sonde__V1__WebhookInfo *info = sonde_arena_alloc(arena, sizeof *info);
+    Sonde__V1__WebhookLoss *losses = sonde_arena_alloc(arena, sizeof *losses * state->lost_count);
+    Sonde__V1__WebhookLoss **lost = sonde_arena_alloc(arena, sizeof *lost * state->lost_count);
+    if (!info || !losses || !lost)
+        return SONDE_OUT_OF_MEMORY;
+    sonde__v1__webhook_info__init(info);
+    info->receiver = (char *)rpc_text(arena, state->receiver);
+    info->trouble = (char *)rpc_text(arena, state->trouble);
+    info->sent = state->sent;
+    info->retries = state->retries;
+    info->lost = lost;
+    for (size_t i = 0; i < state->lost_count; i++) {
+        sonde__v1__webhook_loss__init(&losses[i]);
+        losses[i].cause = (char *)state->lost[i].cause;
+        losses[i].changes = state->lost[i].count;
+        lost[info->n_lost++] = &losses[i];
+    }
+    watch->webhook = info;
+    return SONDE_OK;
+}
+
+static sonde_err add_watch(const struct rpc_history *history, Sonde__V1__HistoryInfo *info,
+                           struct sonde_arena *arena) {
+    struct rpc_watch_state state;
+    if (!history->watch)
+        return SONDE_OK;
+    history->watch(history->watch_context, &state);
+    Sonde__V1__WatchInfo *watch = sonde_arena_alloc(arena, sizeof *watch);
+    if (!watch)
+        return SONDE_OUT_OF_MEMORY;
+    sonde__v1__watch_info__init(watch);
+    watch->services = state.services;
+    watch->functions = state.functions;
+    watch->changes = state.changes;
+    watch->repeated = state.repeated;
+    watch->failed = state.failed;
+    watch->until_unix_ns = state.until_unix_s * SECOND;
+    watch->skipped_slots = state.skipped_slots;
+    watch->skipped_services = state.skipped_services;
+    watch->trouble = (char *)rpc_text(arena, state.trouble);
+    info->watch = watch;
+    return state.has_webhook ? add_webhook(&state.webhook, watch, arena) : SONDE_OK;
+}
+
 static sonde_err run_info(struct history_query *query, struct sonde_diag *diag) {
     struct store *store = query->history->store;
     struct store_info from = {.engine = ""};
@@ -172,7 +218,8 @@ static sonde_err run_info(struct history_query *query, struct sonde_diag *diag) 
     info.hosts = from.hosts;
     info.trouble = (char *)rpc_text(&query->arena, from.trouble);
     add_recorder(query->history, &info, &query->arena);
-    return rpc_document_add(&query->document, &info.base);
+    err = add_watch(query->history, &info, &query->arena);
+    return err ? err : rpc_document_add(&query->document, &info.base);
 }
 
 void rpc_get_history_info(struct rpc_call *call, const ProtobufCMessage *request) {

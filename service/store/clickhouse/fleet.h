@@ -138,6 +138,11 @@ sonde_err fleet_services(struct store *store, const struct store_query *query,
 sonde_err fleet_labels(struct store *store, const struct store_query *query, const char *name,
                        size_t limit, struct sonde_arena *arena, const char ***texts, size_t *count,
                        bool *is_cut, struct sonde_diag *diag);
+sonde_err fleet_put_change(struct store *store, const struct store_change *change,
+                           struct sonde_diag *diag);
+sonde_err fleet_changes(struct store *store, const struct store_change_query *query,
+                        struct sonde_arena *arena, struct store_change **changes, size_t *count,
+                        struct sonde_diag *diag);
 sonde_err fleet_lease(struct store *store, const struct store_lease_request *wanted,
                       struct sonde_arena *arena, struct store_lease **live, size_t *count,
                       struct sonde_diag *diag);

@@ -8,6 +8,7 @@
  *     stacks        frames of a stack, by service
  *     frames        raw frames: they never change
  *     symbols       names of frames; the row with the largest version counts
+ *     changes       what a watcher found; on the first shard
  *     host_totals   CPU time of the processes and threads of a host in an interval
  *     leases        who of a group of controllers is alive; on the first shard
  *     rollup_h      sums of an hour by stack and thread; rollup_windows says which are valid */
@@ -37,6 +38,8 @@ static const struct table {
      "ReplacingMergeTree", "tuple()", "frame"},
     {"leases", "lease_group String, holder String, renewed UInt32, duration_s UInt32",
      "ReplacingMergeTree", "tuple()", "(lease_group, holder)"},
+    {"changes", "ts DateTime('UTC'), service String, id UInt64, body String", "ReplacingMergeTree",
+     "tuple()", "(service, ts, id)"},
     {"host_totals",
      "ts DateTime('UTC'), window_s UInt16, host String, source UInt64, epoch UInt32, seq UInt64, "
      "c Nested(process String, thread String, cpu_ns Int64)",

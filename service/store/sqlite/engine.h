@@ -113,6 +113,11 @@ sonde_err engine_labels(struct store *, const struct store_query *, const char *
                         struct sonde_diag *);
 sonde_err engine_lease(struct store *, const struct store_lease_request *, struct sonde_arena *,
                        struct store_lease **, size_t *count, struct sonde_diag *);
+sonde_err engine_put_change(struct store *, const struct store_change *, struct sonde_diag *);
+sonde_err engine_changes(struct store *, const struct store_change_query *, struct sonde_arena *,
+                         struct store_change **, size_t *count, struct sonde_diag *);
+/* Deletes changes that are too old or too many. Within a transaction of the writer. */
+void engine_expire_changes(struct engine *engine, int64_t now_unix_s);
 sonde_err engine_info(struct store *, const struct store_stop *stop, struct store_info *,
                       struct sonde_diag *);
 sonde_err engine_maintain(struct store *, int64_t now_unix_s, struct sonde_diag *);

@@ -127,6 +127,11 @@ static bool expire_deliveries(struct engine *engine, int64_t limit_unix_s) {
     return false;
 }
 
+static bool expire_changes(struct engine *engine, int64_t now_unix_s) {
+    engine_expire_changes(engine, now_unix_s);
+    return false;
+}
+
 /* Free pages are used again; a file that is mostly free becomes smaller. */
 static bool vacuum(struct engine *engine, int64_t unused) {
     struct db *db = &engine->writer;
@@ -156,6 +161,8 @@ sonde_err engine_maintain(struct store *store, int64_t now_unix_s, struct sonde_
         err = repeat(engine, shrink_once, current, &failure);
     if (!err && oldest > 0)
         err = repeat(engine, expire_deliveries, oldest * HOUR_S - DELIVERIES_S, &failure);
+    if (!err)
+        err = repeat(engine, expire_changes, now_unix_s, &failure);
     if (!err && engine->has_deleted && now_unix_s - engine->cleaned_unix_s >= CLEAN_S)
         err = repeat(engine, clean, now_unix_s, &failure);
     if (!err)

@@ -294,6 +294,58 @@ static sonde_err lease(struct store *store, const struct store_lease_request *wa
     return leave(store, err);
 }
 
+static bool is_stored(const struct fake_store *fake, const struct store_change *change) {
+    for (size_t i = 0; i < fake->change_count; i++) {
+        const struct store_change *other = &fake->changes[i];
+        if (other->time_unix_s == change->time_unix_s && other->body.len == change->body.len &&
+            strcmp(other->service, change->service) == 0 &&
+            memcmp(other->body.data, change->body.data, change->body.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static sonde_err put_change(struct store *store, const struct store_change *change,
+                            struct sonde_diag *diag) {
+    struct fake_store *fake = (struct fake_store *)store;
+    sonde_err err = enter(store, diag);
+    if (err || is_stored(fake, change))
+        return leave(store, err);
+    char *body = fake_alloc(&fake->arena, change->body.len + 1);
+    memcpy(body, change->body.data, change->body.len);
+    fake->changes = fake_grow(fake->changes, fake->change_count, sizeof *fake->changes);
+    fake->changes[fake->change_count++] =
+        (struct store_change){.time_unix_s = change->time_unix_s,
+                              .service = fake_dup(&fake->arena, change->service),
+                              .body = {body, change->body.len}};
+    return leave(store, SONDE_OK);
+}
+
+static int newest_first(const void *a, const void *b) {
+    int64_t left = ((const struct store_change *)a)->time_unix_s;
+    int64_t right = ((const struct store_change *)b)->time_unix_s;
+    return (left < right) - (left > right);
+}
+
+static sonde_err changes(struct store *store, const struct store_change_query *query,
+                         struct sonde_arena *arena, struct store_change **result, size_t *count,
+                         struct sonde_diag *diag) {
+    const struct fake_store *fake = (struct fake_store *)store;
+    sonde_err err = enter(store, diag);
+    *result = fake_alloc(arena, (fake->change_count + 1) * sizeof **result);
+    *count = 0;
+    for (size_t i = 0; i < fake->change_count && !err; i++) {
+        const struct store_change *change = &fake->changes[i];
+        if (change->time_unix_s >= query->from_unix_s &&
+            change->time_unix_s < query->until_unix_s &&
+            (!*query->service || strcmp(query->service, change->service) == 0))
+            (*result)[(*count)++] = *change;
+    }
+    qsort(*result, *count, sizeof **result, newest_first);
+    *count = *count < query->limit ? *count : query->limit;
+    return leave(store, err);
+}
+
 static sonde_err maintain(struct store *store, int64_t now_unix_s, struct sonde_diag *diag) {
     return leave(store, enter(store, diag));
 }
@@ -306,6 +358,7 @@ static void close_store(struct store *store) {
     free(fake->stacks);
     free(fake->frames);
     free(fake->totals);
+    free(fake->changes);
     leases_destroy(fake->leases);
     free(fake);
 }
@@ -323,6 +376,8 @@ struct store *fake_store_create(void) {
         .services = services,
         .labels = labels,
         .lease = lease,
+        .put_change = put_change,
+        .changes = changes,
         .info = info,
         .maintain = maintain,
         .close = close_store,

@@ -17,7 +17,8 @@ struct fake_store {
     struct store_stack *stacks;
     struct store_frame *frames;
     struct store_total *totals;
-    size_t window_count, stack_count, frame_count, total_count;
+    struct store_change *changes;
+    size_t window_count, stack_count, frame_count, total_count, change_count;
     struct leases *leases;
     _Atomic sonde_err fail_next;
 };

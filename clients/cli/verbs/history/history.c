@@ -5,6 +5,7 @@
 
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
+#include "clients/cli/verbs/history/changes.h"
 #include "clients/cli/verbs/history/services.h"
 #include "clients/cli/verbs/verbs.h"
 
@@ -16,7 +17,7 @@
 struct settings {
     struct service_settings service;
     const char *from, *until, *event, *selector, *output, *format, *title, *function;
-    bool list, processes, json;
+    bool list, changes, processes, json;
     struct cli_threads threads;
 };
 
@@ -98,7 +99,9 @@ static sonde_err answer(const struct settings *settings, const char *name,
                         const char *path, struct sonde_diag *diag) {
     struct service service;
     sonde_err err = service_open(&service, &settings->service, diag);
-    if (!err && (settings->list || (settings->json && is_overview(settings, name))))
+    if (!err && settings->changes)
+        err = history_list_changes(&service, name, range, settings->json, diag);
+    else if (!err && (settings->list || (settings->json && is_overview(settings, name))))
         err = history_list_services(&service, range, settings->selector, settings->json, diag);
     else if (!err && is_overview(settings, name))
         err = history_show_services(&service, range, diag);
@@ -122,6 +125,10 @@ static int on_history(int argc, char **argv) {
     if (settings.list && (argc > 1 || settings.output || settings.format || settings.event))
         return cli_usage(&verb_history, "--list shows all services and events; select with "
                                         "--from, --until and --selector");
+    if (settings.changes && (settings.list || settings.output || settings.format ||
+                             settings.event || settings.selector || settings.function))
+        return cli_usage(&verb_history, "--changes prints a list, or with --json JSON; select "
+                                        "with SERVICE, --from and --until");
     if (settings.function &&
         (settings.list || settings.processes || settings.output || settings.format))
         return cli_usage(&verb_history,
@@ -154,10 +161,12 @@ static const struct sonde_option table[] = {
     THREADS_OPTIONS(struct settings, threads),
     {"list", 'l', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, list), 0, 0,
      "list what was recorded: services, events, hosts, times and CPU time"},
+    {"changes", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, changes), 0, 0,
+     "list functions whose cost changed, which sonded --watch found"},
     {"function", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, function), 0, 0,
      "which services spend time in this function; * = any characters"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "print the list, or the services of --function, as JSON"},
+     "print the list, the changes, or the services of --function, as JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
@@ -168,6 +177,7 @@ static const struct sonde_options options = {
     .examples =
         "  sonde history\n"
         "  sonde history --function 'SSL_*' --from -24h\n"
+        "  sonde history --changes shop --from -7d\n"
         "  sonde history redis-server --from -25h --until -24h -o yesterday.svg\n"
         "  sonde history --selector \"host = 'web-7' AND pod LIKE 'shop-%'\" -o shop.pb.gz\n",
     .table = table,

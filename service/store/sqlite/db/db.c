@@ -135,6 +135,7 @@ static void begin_writing(struct db *db) {
     execute(db, settings);
     if (schema == 0)
         check_version(db);
+    execute(db, statement_later_schema());
 }
 
 static bool has_log(const char *path) {

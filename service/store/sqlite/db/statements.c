@@ -123,6 +123,12 @@ static const char *const sql[STATEMENT_COUNT] = {
     [ALL_LABELS] = "SELECT number FROM labels",
     [LABELS_DELETE] = "DELETE FROM labels WHERE number = ?1",
     [STREAM_DELETE] = "DELETE FROM stream WHERE number = ?1",
+    [CHANGE_ADD] = "INSERT OR IGNORE INTO change (at, service, body) VALUES (?1, ?2, ?3)",
+    [CHANGE_LIST] = "SELECT at, service, body FROM change WHERE at >= ?1 AND at < ?2"
+                    " AND (?3 = '' OR service = ?3) ORDER BY at DESC, number DESC LIMIT ?4",
+    [CHANGE_TABLE] = "SELECT count(*) FROM sqlite_master WHERE name = 'change'",
+    [CHANGE_EXPIRE] = "DELETE FROM change WHERE at < ?1 OR number <= "
+                      "(SELECT max(number) FROM change) - ?2",
     [SERVICES_UNUSED] = "DELETE FROM service WHERE number NOT IN (SELECT service FROM stream)",
 };
 
@@ -157,4 +163,9 @@ const char *statement_schema(void) {
            "CREATE INDEX text_hash ON text (hash);"
            "CREATE TABLE delivery (source INTEGER, epoch INTEGER, kind INTEGER, low INTEGER,"
            " high INTEGER, last INTEGER, PRIMARY KEY (source, epoch, kind, low)) WITHOUT ROWID;";
+}
+
+const char *statement_later_schema(void) {
+    return "CREATE TABLE IF NOT EXISTS change (number INTEGER PRIMARY KEY AUTOINCREMENT,"
+           " at INTEGER, service TEXT, body BLOB, UNIQUE (at, service, body));";
 }

@@ -81,6 +81,10 @@ enum statement {
     ALL_LABELS,
     LABELS_DELETE,
     STREAM_DELETE,
+    CHANGE_ADD,
+    CHANGE_LIST,
+    CHANGE_TABLE,
+    CHANGE_EXPIRE,
     SERVICES_UNUSED,
     STATEMENT_COUNT
 };
@@ -89,5 +93,7 @@ enum statement {
 const char *statement_sql(enum statement statement);
 /* What creates the tables of an empty file. */
 const char *statement_schema(void);
+/* What creates the tables that files of this format may lack. */
+const char *statement_later_schema(void);
 
 #endif

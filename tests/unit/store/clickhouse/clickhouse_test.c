@@ -123,6 +123,30 @@ TEST(stacks_are_stored_once_and_contradictions_are_rejected) {
     store_close(store);
 }
 
+TEST(changes_are_stored_once_and_listed_newest_first) {
+    struct store *store = scene_open("changes", NULL);
+    const struct store_change rows[] = {{SCENE_TIME, "shop", {"a\0'", 3}},
+                                        {SCENE_TIME + 60, "d'b", {"b", 1}},
+                                        {SCENE_TIME, "shop", {"a\0'", 3}}};
+    struct store_change_query query = {"", SCENE_TIME, SCENE_TIME + 61, 10, NULL};
+    struct sonde_arena arena = {0};
+    struct store_change *found;
+    size_t count;
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(store->ops->put_change(store, &rows[i], NULL), ==, SONDE_OK);
+    CHECK_INT(store->ops->changes(store, &query, &arena, &found, &count, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 2);
+    CHECK_STR(found[0].service, "d'b");
+    CHECK_INT(found[1].time_unix_s, ==, SCENE_TIME);
+    CHECK_INT(found[1].body.len, ==, 3);
+    CHECK(memcmp(found[1].body.data, "a\0'", 3) == 0);
+    query.service = "d'b";
+    CHECK_INT(store->ops->changes(store, &query, &arena, &found, &count, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
 static void put_frames(struct store *store, const struct store_frame *frames, size_t count,
                        uint32_t rejected) {
     struct store_batch batch = {.frames = frames, .frame_count = count};

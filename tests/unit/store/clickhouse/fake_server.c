@@ -36,9 +36,10 @@ static char *read_request(int fd) {
 }
 
 static void answer(int fd, struct fake_answer answer) {
-    char head[200];
-    snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n\r\n", answer.status,
-             answer.len + answer.is_truncated);
+    char head[400];
+    snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nContent-Length: %zu\r\n%.200s%s\r\n",
+             answer.status, answer.len + answer.is_truncated, answer.header ? answer.header : "",
+             answer.header ? "\r\n" : "");
     send(fd, head, strlen(head), MSG_NOSIGNAL);
     send(fd, answer.body, answer.len, MSG_NOSIGNAL);
 }

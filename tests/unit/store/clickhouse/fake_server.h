@@ -12,6 +12,7 @@ struct fake_answer {
     int status;       /* 0 = the connection is reset without an answer */
     const char *body; /* len bytes */
     size_t len;
+    const char *header; /* one more line, "Name: value"; NULL = none */
     bool is_truncated; /* announces one byte more than it sends */
     bool is_silent;    /* never answers; the connection stays open */
 };

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A change on its way to the store, the log and the webhook. Thread safety: any thread. Blocks. */
+#ifndef SONDE_SERVICE_WATCH_REPORT_H
+#define SONDE_SERVICE_WATCH_REPORT_H
+
+#include "service/watch/slots.h"
+#include "service/watch/webhook.h"
+
+struct report {
+    struct store *store;
+    struct webhook *webhook; /* NULL = none */
+    void (*log)(const char *line);
+    const struct store_stop *stop;
+    const struct slots *slots;
+    struct level_result *result; /* loses the functions that were reported before */
+    int64_t now_unix_s;
+};
+
+/* Each slot finds a change again until it is LEVEL_SLOTS old. The store knows which changes of the
+ * service were reported, also by the watcher before a restart. Errors: the store's. */
+SONDE_MUST_USE sonde_err report_change(const struct report *report, bool *is_repeated,
+                                       struct sonde_diag *diag);
+
+#endif
