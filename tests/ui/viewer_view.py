@@ -79,7 +79,17 @@ def detail():
 
 
 def describes(part):
-    return check.until(lambda: part in detail() and detail(), what=f"{part} in the line that describes a frame")
+    """Waits until the line that describes a frame has a part of it, or "NAME 1.00 ms, 10 %": the numbers come first, because names may be long."""
+    name, _, numbers = part.partition(" ")
+    ends = (f" {name}", f" {name} ·")
+
+    def is_there():
+        line = detail()
+        if numbers[:1].isdigit():
+            return line if line.startswith(numbers) and (line.endswith(ends[0]) or ends[1] in line) else None
+        return line if part in line else None
+
+    return check.until(is_there, what=f"{part} in the line that describes a frame")
 
 
 def table():
