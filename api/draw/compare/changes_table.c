@@ -176,7 +176,7 @@ sonde_err draw_changes_table(const struct sonde_comparison *comparison,
                           .options = options,
                           .out = out,
                           .arena = &arena,
-                          .whole = draw_change_whole(comparison),
+                          .whole = sonde_comparison_whole(comparison),
                           .is_normalised =
                               options->comparison && options->comparison->is_normalised};
     sonde_err err = put_table(&table);

@@ -23,9 +23,6 @@ static void on_sample(struct host_stream *stream, const struct host_record *reco
     struct host_process *process = process_find(&stream->processes, record->pid);
     stream->samples += record->kind == HOST_SAMPLE;
     if (!process)
-        process = process_find_ended(&stream->processes, record->pid, record->time_ns,
-                                     record->sample.stack_bytes > 0);
-    if (!process)
         process = process_add(stream, record->pid, 0);
     if (process)
         sample_add(stream, process, record);
@@ -97,6 +94,10 @@ static void on_fork(struct host_stream *stream, const struct host_record *record
     }
     if (!is_group(stream))
         return;
+    if (!parent && stream->is_all) /* for the name of a child that ends at once */
+        parent = process_add(stream, record->fork.parent_pid, 0);
+    if (parent && !parent->name[0])
+        (void)process_read_once(parent);
     struct host_process *child = process_add(stream, record->pid, record->fork.parent_pid);
     if (child && parent)
         process_inherit(child, parent);
@@ -116,7 +117,7 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
     struct host_process *process = process_find(&stream->processes, record->pid);
     thread_names_forget(&stream->names, (uint32_t)record->tid);
     stream->unseen.short_threads++;
-    if (!process)
+    if (!process || process->has_ended)
         return;
     /* Its threads were counted later, perhaps those of a zombie. */
     if (process->threads_ns >= record->time_ns && !has_ended(process->pid))
@@ -129,7 +130,7 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
     if (process->threads == 0 && record->tid != record->pid)
         return;
     end_targets(process, false);
-    process_exited(process, record->time_ns);
+    process_end(process);
 }
 
 static void on_lost(struct host_stream *stream, const struct host_record *record) {

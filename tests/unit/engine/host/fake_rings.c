@@ -260,18 +260,6 @@ struct target *bench_target(struct bench *bench) {
     return bench->engine->targets;
 }
 
-static bool has_loaded(struct bench *bench) {
-    const struct host_stream *stream = bench_target(bench)->host->stream;
-    return !stream || !stream->park.first;
-}
-
-void bench_load(struct bench *bench) {
-    push_samples(bench, bench->child, 10);
-    bench_settle(bench);
-    bench_wait(bench, has_loaded);
-    bench->time_ns = now_monotonic_ns();
-}
-
 static bool has_begun(struct bench *bench) {
     struct target *target = bench_target(bench);
     return collect_has_ended(&bench->collected) ||
@@ -298,6 +286,11 @@ void bench_settle(struct bench *bench) {
 
 static bool has_ended(struct bench *bench) {
     return collect_has_ended(&bench->collected) && bench->engine->captures_running == 0;
+}
+
+static bool has_loaded(struct bench *bench) {
+    const struct host_stream *stream = bench_target(bench)->host->stream;
+    return !stream || !stream->park.first;
 }
 
 const struct sonde_profile *bench_end(struct bench *bench) {

@@ -51,8 +51,6 @@ void bench_begin(struct bench *bench, struct engine_selector selector);
 const struct sonde_profile *bench_end(struct bench *bench);
 /* Runs rounds until the records were delivered. */
 void bench_settle(struct bench *bench);
-/* Ten samples, after which the maps and the tables of the child are known. */
-void bench_load(struct bench *bench);
 /* Runs rounds while the condition is false; fails the test after 30 s. */
 void bench_wait(struct bench *bench, bool (*is_true)(struct bench *bench));
 struct target *bench_target(struct bench *bench);

@@ -30,6 +30,14 @@ static bool has_no_stream(struct bench *bench) {
     return !bench->engine->host->streams;
 }
 
+/* Ten samples, after which the maps and the tables of the child are known. */
+static void load(struct bench *bench) {
+    push_samples(bench, bench->child, 10);
+    bench_settle(bench);
+    bench_wait(bench, has_loaded);
+    bench->time_ns = now_monotonic_ns();
+}
+
 TEST(samples_of_a_process_become_stacks_from_its_root_to_its_leaf) {
     struct bench bench;
     bench_init(&bench);
@@ -110,7 +118,7 @@ TEST(a_forked_process_has_the_mappings_of_its_parent_until_it_calls_exec) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, tree(&bench));
-    bench_load(&bench);
+    load(&bench);
     push_fork(&bench, bench.child, GHOST, GHOST);
     push_samples(&bench, GHOST, 20);
     push_comm(&bench, GHOST, "other", true);
@@ -128,7 +136,7 @@ TEST(a_program_that_has_just_begun_has_one_frame_and_its_name) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, tree(&bench));
-    bench_load(&bench);
+    load(&bench);
     push_fork(&bench, bench.child, GHOST, GHOST);
     push_comm(&bench, GHOST, "beginner", true);
     struct host_record *mapped = push_record(&bench, HOST_MMAP, GHOST, GHOST);
@@ -146,26 +154,59 @@ TEST(a_program_that_has_just_begun_has_one_frame_and_its_name) {
     bench_finish(&bench);
 }
 
+TEST(a_process_that_has_ended_before_its_maps_were_read_is_a_note) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    push_fork(&bench, bench.child, GHOST, GHOST); /* the parent's maps are not known */
+    push_samples(&bench, GHOST, 20);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, "[process ended]"), 20);
+    CHECK_NEAR(atoi(collect_comment(profile, "cut stacks: process ended ") + 26), 20, 1);
+    bench_finish(&bench);
+}
+
+TEST(a_process_ends_with_its_last_thread) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    push_fork(&bench, GHOST, GHOST, GHOST + 1);
+    push_exit(&bench, GHOST, GHOST); /* the first thread, not the last */
+    for (int i = 0; i < 20; i++)
+        push_sample(&bench, GHOST, GHOST + 1);
+    struct host_stream *stream = bench_target(&bench)->host->stream;
+    bench_settle(&bench);
+    CHECK(!process_find(&stream->processes, GHOST)->has_ended);
+    bench.time_ns = now_monotonic_ns();
+    push_exit(&bench, GHOST, GHOST + 1);
+    bench_settle(&bench);
+    CHECK(process_find(&stream->processes, GHOST)->has_ended);
+    CHECK_COUNT(collect_sum(bench_end(&bench), NULL), 30);
+    bench_finish(&bench);
+}
+
 static bool is_gone(struct bench *bench) {
     return collect_has_ended(&bench->collected);
 }
 
+/* Samples after an exec are not of the program that was captured; those after an exit are. */
 static void check_end(void (*push)(struct bench *bench), bool is_exec) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, one(&bench));
-    bench_load(&bench);
+    load(&bench);
     push_samples(&bench, bench.child, 20);
     push(&bench);
-    bench.time_ns += HOST_EXIT_NS;
-    push_samples(&bench, bench.child, 20); /* not of the program that was captured */
+    push_samples(&bench, bench.child, 20);
     bench_wait(&bench, is_gone);
     CHECK_INT(bench.collected.profile_count, ==, 1);
     CHECK(bench.collected.metadata[0].target_gone);
     CHECK_INT(bench.collected.metadata[0].target_execed, ==, is_exec);
     const char *target = collect_comment(bench.collected.profiles[0], "target: ");
     CHECK(strstr(target, is_exec ? ", called exec during" : ", ended during the capture"));
-    CHECK_COUNT(collect_sum(bench.collected.profiles[0], "root_of_stack"), 30);
+    CHECK_COUNT(collect_sum(bench.collected.profiles[0], "root_of_stack"), is_exec ? 30 : 50);
     bench_finish(&bench);
 }
 
@@ -194,7 +235,7 @@ TEST(lost_and_invalid_records_are_counted_and_the_maps_are_read_again) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, one(&bench));
-    bench_load(&bench);
+    load(&bench);
     struct host_stream *stream = bench_target(&bench)->host->stream;
     uint64_t serial = process_find(&stream->processes, bench.child)->map->serial;
     push_record(&bench, HOST_LOST, 0, 0)->lost = 7;
@@ -310,7 +351,7 @@ TEST(a_capture_that_ends_beside_another_one_counts_its_last_records) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, one(&bench));
-    bench_load(&bench);
+    load(&bench);
     collect_init(&second);
     struct engine_cpu_spec spec = {
         .target = one(&bench), .frequency_hz = 500, .duration_ms = 100, .source = ENGINE_HOST};
@@ -344,7 +385,7 @@ TEST(processes_beyond_the_limit_are_counted) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, tree(&bench));
-    bench_load(&bench);
+    load(&bench);
     bench.step_ns = 1000;
     for (pid_t i = 0; i < (pid_t)HOST_MAX_PROCESSES + 10; i++)
         push_fork(&bench, bench.child, GHOST + i, GHOST + i);
@@ -363,7 +404,7 @@ TEST(mappings_beyond_the_limit_are_reported) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, tree(&bench));
-    bench_load(&bench);
+    load(&bench);
     push_fork(&bench, bench.child, GHOST, GHOST);
     bench.step_ns = 1000;
     for (uint64_t i = 0; i < SPACE_MAX_MAPPINGS + 100; i++) {
