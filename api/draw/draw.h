@@ -118,6 +118,7 @@ struct sonde_draw_options {
      * instead of their own values. */
     size_t max_rows, max_columns;
     bool by_total;
+    bool has_processes; /* TEXT_TOP: the outermost frames are processes, which get a column */
     /* TEXT_TOP, MARKDOWN and pictures: the functions' names as they are; otherwise readable ones
      * (names/readable_name.h), and pictures have the full one as a tooltip. */
     bool full_names;

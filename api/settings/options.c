@@ -364,6 +364,15 @@ sonde_err sonde_options_read(const struct sonde_options *options, void *settings
     return err ? err : read_flags(&reading, stop_at_plain, argc, argv);
 }
 
+/* Further lines of the text are below the first. */
+static void put_help(FILE *out, const char *left, const char *help) {
+    for (const char *line = help; line; left = "") {
+        size_t len = strcspn(line, "\n");
+        fprintf(out, "  %-28s %.*s\n", left, (int)len, line);
+        line = line[len] ? line + len + 1 : NULL;
+    }
+}
+
 void sonde_options_help(const struct sonde_options *options, FILE *out) {
     fprintf(out, "usage: %s\n\n%s\n\n", options->usage, options->about);
     for (size_t i = 0; i < options->count; i++) {
@@ -374,10 +383,9 @@ void sonde_options_help(const struct sonde_options *options, FILE *out) {
         snprintf(left, sizeof left, "%c%c %s--%s%s%s", option->letter ? '-' : ' ',
                  option->letter ? option->letter : ' ', option->letter ? "" : " ", option->name,
                  option->argument ? " " : "", option->argument ? option->argument : "");
-        fprintf(out, "  %-28s %s\n", left, option->help);
+        put_help(out, left, option->help);
     }
-    fprintf(out, "  %-28s %s\n  %-28s %s\n", "-h --help", "print this help", "-V --version",
-            "print the version");
+    put_help(out, "-h --help, -V --version", "print this help, or the version");
     if (options->examples)
         fprintf(out, "\nexamples:\n%s", options->examples);
 }

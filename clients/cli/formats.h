@@ -13,7 +13,9 @@
 #define FORMATS_OF_TWO (FORMATS_ANY | SONDE_OF_DIFFERENCE) /* of a verb that compares */
 
 /* The help text of --format. */
-#define FORMAT_HELP "output format if the extension does not select it: proto, top, ..."
+#define FORMAT_HELP                                                       \
+    "if no extension does: flamegraph callgraph proto top md collapsed\n" \
+    "speedscope firefox grafana flamebearer deepflow legacy ..."
 
 /* Returns the format called `name`, which may also be an extension ("svg"), or the one of the
  * extension of `path` if `name` is NULL. NULL if there is none, or none for these subjects. */

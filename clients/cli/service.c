@@ -378,7 +378,7 @@ static sonde_err explain_target(struct service *service, sonde_err err,
     if (err == SONDE_TARGET_NOT_FOUND)
         suggest_target(service->client, &service->found, selector, diag);
     if (err == SONDE_TARGET_AMBIGUOUS)
-        list_candidates(service->client, selector);
+        list_candidates(service->client, selector, is_on_this_machine(service));
     return name_address(service, err, diag);
 }
 

@@ -4,6 +4,7 @@
 #include "api/text/nearest.h"
 #include "api/text/utf8.h"
 #include "clients/cli/cli.h"
+#include "clients/cli/output.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -65,7 +66,9 @@ void suggest_target(struct client *client, const struct found_services *found,
 
 /* ---- Several of a name ---- */
 
-#define MOST_LISTED 20
+#define MOST_LISTED    20
+#define COMMAND_BYTES  256
+#define COMMAND_COLUMN 50
 
 static int by_cpu(const void *a, const void *b) {
     const Sonde__V1__Target *x = *(Sonde__V1__Target *const *)a;
@@ -73,12 +76,34 @@ static int by_cpu(const void *a, const void *b) {
     return (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
 }
 
-static void print_candidate(const Sonde__V1__Target *target) {
-    char up[24];
+/* The arguments of a process of this machine, between spaces; "" if they cannot be read. */
+static void read_command(int32_t pid, char *command, size_t size) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%" PRId32 "/cmdline", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, command, size - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    while (len > 0 && command[len - 1] == 0)
+        len--;
+    for (ssize_t i = 0; i < len; i++)
+        if (command[i] == 0)
+            command[i] = ' ';
+    command[len > 0 ? len : 0] = 0;
+}
+
+static void print_candidate(const Sonde__V1__Target *target, bool is_local) {
+    char up[24], command[COMMAND_BYTES] = "";
     cli_age(up, target->start_unix_ns);
     fprintf(stderr, "%8" PRId32 " %8s %8.1f s  %-8s ", target->pid, up,
             (double)target->cpu_ns / 1e9, target->unattached ? "-" : "yes");
+    size_t columns = output_terminal_columns(STDERR_FILENO);
     cli_put_name(stderr, target->user);
+    if (is_local)
+        read_command(target->pid, command, sizeof command);
+    fprintf(stderr, "%*s ", 8 > (int)strlen(target->user) ? 8 - (int)strlen(target->user) : 0, "");
+    cli_put_columns(stderr, command,
+                    columns > COMMAND_COLUMN ? columns - COMMAND_COLUMN : sizeof command);
     fputc('\n', stderr);
 }
 
@@ -97,7 +122,8 @@ static size_t keep(Sonde__V1__ListTargetsResponse *list, const char *name, const
 }
 
 /* If some are the user's own, only these are meant. */
-void list_candidates(struct client *client, const Sonde__V1__TargetSelector *selector) {
+void list_candidates(struct client *client, const Sonde__V1__TargetSelector *selector,
+                     bool is_local) {
     const uid_t self = geteuid();
     Sonde__V1__ListTargetsResponse *list = selector && selector->name[0] ? list_all(client) : NULL;
     if (!list)
@@ -107,12 +133,20 @@ void list_candidates(struct client *client, const Sonde__V1__TargetSelector *sel
         kept = keep(list, selector->name, NULL);
     if (kept > 1) {
         qsort(list->targets, kept, sizeof *list->targets, by_cpu);
-        fprintf(stderr, "%8s %8s %10s  %-8s %s\n", "PID", "UP", "CPU TIME", "GUEST", "USER");
+        fprintf(stderr, "%8s %8s %10s  %-8s %-8s %s\n", "PID", "UP", "CPU TIME", "GUEST", "USER",
+                is_local ? "COMMAND" : "");
         for (size_t i = 0; i < kept && i < MOST_LISTED; i++)
-            print_candidate(list->targets[i]);
+            print_candidate(list->targets[i], is_local);
     }
     if (kept > MOST_LISTED)
         fprintf(stderr, "%8s %zu more\n", "and", kept - MOST_LISTED);
+    if (kept > 1) {
+        fprintf(stderr, "type %" PRId32 " instead of ", list->targets[0]->pid);
+        cli_put_name(stderr, selector->name);
+        fputs(" for the first one, or --all ", stderr);
+        cli_put_name(stderr, selector->name);
+        fputs(" for all together\n", stderr);
+    }
     protobuf_c_message_free_unpacked(&list->base, NULL);
 }
 

@@ -15,8 +15,10 @@ void suggest_target(struct client *client, const struct found_services *found,
                     const Sonde__V1__TargetSelector *selector, struct sonde_diag *diag);
 
 /* Prints the processes of the selector's name on stderr, those with most CPU time first, after
- * SONDE_TARGET_AMBIGUOUS. */
-void list_candidates(struct client *client, const Sonde__V1__TargetSelector *selector);
+ * SONDE_TARGET_AMBIGUOUS, and what to type. is_local: they are of this machine, so that /proc has
+ * their command lines. */
+void list_candidates(struct client *client, const Sonde__V1__TargetSelector *selector,
+                     bool is_local);
 
 /* A service tells a user nothing about the processes of others, but /proc does. If the selector
  * means one of these, on this machine, the error becomes SONDE_PERMISSION_DENIED and names its

@@ -45,6 +45,21 @@ def test_the_default_has_no_line_in_the_help_and_no_completion():
         assert "merge-threads" not in out, out
 
 
+def test_each_action_of_heap_has_its_own_help():
+    for action, has, lacks in (("on", "--interval", "--output"), ("off", "--delete-dumps", "--interval"), ("reset", "--sample", "--output"),
+                               ("dump", "--older-than", "--duration"), ("list", "--ended", "--format"), ("diff", "--growth-only", "--name "),
+                               ("allocs", "--probability", "--growth-only"), ("status", "--json", "--type")):
+        status, out, err = sonde("heap", action, "--help")
+        check.equal((status, err, out.splitlines()[0].startswith(f"usage: sonde heap {action} ")), (0, "", True))
+        assert has in out and lacks not in out and "--service ADDR" in out and "examples:" in out, out
+        assert len(out.splitlines()) <= 28 and max(map(len, out.splitlines())) <= 100, out
+
+
+def test_help_lists_the_formats():
+    for verb in ("record", "draw", "diff"):
+        check.contains(sonde(verb, "--help")[1], "flamegraph callgraph proto top md collapsed")
+
+
 def test_help_names_every_verb():
     out = sonde("--help")[1]
     for verb in VERBS:
@@ -208,7 +223,9 @@ def test_top_prints_some_functions_of_many():
     for words, count in (((), 30), (("-n", "7"), 7), (("-n", "0"), 200), (("--rows", "300"), 200)):
         out = sonde("top", "many.pb", *words)[1]
         check.equal((len(rows_of(out)), "Showing" in out), (count, count < 200), words)
-    full = sonde("top", "many.pb", "-n", "1", "--cum")[1]
+    piped = sonde("top", "many.pb", "-n", "1", "--cum")[1]
+    assert piped.endswith("  ns::f199(...)\n"), piped
+    full = sonde("top", "many.pb", "-n", "1", "--cum", "--full-names")[1]
     assert "ns::f199(std::string const&, std" in full, full
     check.equal(sonde("top", "many.pb", "-n", "-1")[0], 2)
 

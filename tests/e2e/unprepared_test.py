@@ -189,8 +189,10 @@ def test_the_machine_and_all_processes_of_a_name_are_one_profile():
     check.contains(sonde(0, "live", "--all", "-n", "1", "--window", "200")[0], "SELF")
     mine = busy(0)
     rows = [line.split() for line in sonde(0, "record", NAME, "-d", "0.1", "-o", "none.svg", status=2)[1].splitlines()]
-    check.equal(rows[0], ["PID", "UP", "CPU", "TIME", "GUEST", "USER"])
-    check.equal([row[0] for row in rows[1:-1]], [str(processes[0].pid), str(mine.pid)], "the user's own, the busiest first")
+    check.equal(rows[0], ["PID", "UP", "CPU", "TIME", "GUEST", "USER", "COMMAND"])
+    check.equal(rows[-2], ["type", rows[1][0], "instead", "of", NAME, "for", "the", "first", "one,", "or", "--all", NAME, "for", "all", "together"])
+    assert all(NAME in row[7] for row in rows[1:-2]), rows
+    check.equal([row[0] for row in rows[1:-2]], [str(processes[0].pid), str(mine.pid)], "the user's own, the busiest first")
     users.stop(mine)
     for process in processes:
         users.stop(process)

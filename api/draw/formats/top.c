@@ -7,17 +7,21 @@
 #include "api/draw/compare/changes.h"
 #include "api/draw/names/view_names.h"
 #include "api/draw/negatives.h"
+#include "api/draw/places.h"
 #include "api/draw/render.h"
 #include "api/draw/title.h"
 #include "api/draw/tree.h"
+#include "api/text/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define DURATION_UNIT "nanoseconds"
 #define NAME_COLUMN   47
+#define SUM_COLUMNS   8
 #define LEAST_NAME    20
 #define DOUBT_COLUMNS 12
+#define PLACE_COLUMNS 15 /* of a process, and of a module */
 
 static int64_t magnitude(int64_t value) {
     return value < 0 ? -(value + 1) : value;
@@ -169,6 +173,9 @@ struct rows {
     uint32_t count;
     const struct draw_accuracy *accuracy;
     bool has_doubts; /* a row's value is not exact */
+    /* Of several processes, by frame; NULL: no columns of processes and modules. */
+    struct draw_place *places;
+    bool has_modules, has_sums;
     int64_t whole, sum;
     struct draw_unit unit;
 };
@@ -195,25 +202,67 @@ static void put_doubt(const struct rows *rows, const struct verdict_cell *cells,
         sonde_buf_puts(out, points > 0 ? " ±<0.1" : "      ");
 }
 
+/* A column of a text, which may be cut. */
+static void put_column(const char *text, struct sonde_buf *out) {
+    size_t width = draw_text_width(text), len = 0;
+    sonde_buf_puts(out, "  ");
+    for (size_t chars = 0; text[len] && chars < PLACE_COLUMNS; chars++)
+        for (len++; sonde_utf8_continues(text[len]);)
+            len++;
+    sonde_buf_append(out, text, len);
+    for (; width < PLACE_COLUMNS; width++)
+        sonde_buf_putc(out, ' ');
+}
+
+static void put_places(const struct rows *rows, uint32_t row, struct sonde_buf *out) {
+    const struct draw_frame *frame = draw_tree_frame(rows->tree, rows->order[row]);
+    struct sonde_buf process = {0};
+    draw_put_process(&process, rows->tree, &rows->places[rows->order[row]]);
+    put_column(sonde_buf_slice(&process).data, out);
+    if (rows->has_modules)
+        put_column(frame->module, out);
+    sonde_buf_finish(&process);
+}
+
 static void put_row(struct rows *rows, uint32_t row, struct sonde_buf *out) {
     const struct draw_frame *frame = draw_tree_frame(rows->tree, rows->order[row]);
     rows->sum = draw_add(rows->sum, frame->flat);
     put_cell(out, frame->flat, &rows->unit);
-    sonde_buf_printf(out, " %6.2f%% %6.2f%% ", draw_percent(frame->flat, rows->whole),
-                     draw_percent(rows->sum, rows->whole));
+    sonde_buf_printf(out, " %6.2f%%", draw_percent(frame->flat, rows->whole));
+    if (rows->has_sums)
+        sonde_buf_printf(out, " %6.2f%%", draw_percent(rows->sum, rows->whole));
+    sonde_buf_putc(out, ' ');
     put_cell(out, frame->cum, &rows->unit);
     sonde_buf_printf(out, " %6.2f%%", draw_percent(frame->cum, rows->whole));
     if (rows->has_doubts) {
         put_doubt(rows, rows->accuracy->flat, row, out);
         put_doubt(rows, rows->accuracy->cum, row, out);
     }
+    if (rows->places)
+        put_places(rows, row, out);
     sonde_buf_printf(out, "  %s\n", rows->names[row]);
+}
+
+static size_t columns_before_name(const struct rows *rows) {
+    size_t places = (size_t)(rows->places != NULL) + (rows->places && rows->has_modules);
+    return NAME_COLUMN - (rows->has_sums ? 0 : SUM_COLUMNS) +
+           (rows->has_doubts ? DOUBT_COLUMNS : 0) + places * (PLACE_COLUMNS + 2);
+}
+
+/* Leaves the columns of processes and modules out where names would have no space. */
+static sonde_err add_places(struct rows *rows, size_t columns) {
+    size_t needed = columns_before_name(rows) + LEAST_NAME + PLACE_COLUMNS + 2;
+    if (columns && columns < needed)
+        return SONDE_OK;
+    rows->has_modules = columns == 0 || columns >= needed + PLACE_COLUMNS + 2;
+    rows->places = draw_places(rows->tree);
+    return rows->places ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
 /* `columns`: of the whole table; 0 = no limit. */
 static sonde_err choose_names(struct rows *rows, size_t columns, bool are_full,
                               struct sonde_arena *arena) {
-    size_t taken = NAME_COLUMN + (rows->has_doubts ? DOUBT_COLUMNS : 0);
+    size_t taken = columns_before_name(rows);
     rows->names = sonde_arena_alloc(arena, (rows->count + 1) * sizeof *rows->names);
     if (!rows->names)
         return SONDE_OUT_OF_MEMORY;
@@ -237,15 +286,22 @@ static sonde_err put_rows(struct rows *rows, const struct sonde_profile *profile
     rows->unit = choose_unit(rows->tree, rows->order, rows->count,
                              sonde_profile_type(profile, options->type_index).unit);
     bool has_space = columns == 0 || columns >= NAME_COLUMN + DOUBT_COLUMNS + LEAST_NAME;
-    rows->has_doubts = has_space && find_doubts(rows);
+    rows->has_sums = !options->has_processes;
+    rows->has_doubts = rows->has_sums && has_space && find_doubts(rows);
     if (rows->count < all)
         sonde_buf_printf(out, "Showing %u of %u functions\n", rows->count, all);
-    sonde_buf_printf(out, "      flat   flat%%    sum%%        cum    cum%%%s  name\n",
-                     rows->has_doubts ? " ±flat  ±cum" : "");
-    sonde_err err = choose_names(rows, columns, options->full_names, &arena);
+    sonde_err err = options->has_processes ? add_places(rows, columns) : SONDE_OK;
+    if (err)
+        return err;
+    sonde_buf_printf(out, "      flat   flat%%%s        cum    cum%%%s%s%s  name\n",
+                     rows->has_sums ? "    sum%" : "", rows->has_doubts ? " ±flat  ±cum" : "",
+                     rows->places ? "  process        " : "",
+                     rows->places && rows->has_modules ? "  module         " : "");
+    err = choose_names(rows, columns, options->full_names, &arena);
     for (uint32_t i = 0; i < rows->count && !err; i++)
         put_row(rows, i, out);
     sonde_arena_finish(&arena);
+    free(rows->places);
     return err;
 }
 

@@ -146,6 +146,7 @@ static sonde_err draw_file(const char *path, const struct source_settings *sourc
         options.type = source->type;
         options.split_threads = cli_splits_threads(&settings->threads);
         set_table(&options, source->table);
+        options.has_processes = settings->all;
     }
     /* "legacy" is the name of two formats. */
     if (!err && format == SONDE_FORMAT_LEGACY_CPU && sonde_memory_types(profile, NULL))

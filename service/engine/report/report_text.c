@@ -86,8 +86,9 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
     if (metadata->event != SONDE_ON_CPU)
         sonde_buf_printf(text, "time of all threads: %.3f s", sampled_s);
     else if (metadata->target_cpu_ns == 0)
-        sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is unknown",
-                         sampled_s);
+        sonde_buf_printf(text, "coverage: %.3f s sampled; %s", sampled_s,
+                         input->pid ? "the process's CPU clock is unknown"
+                                    : "not compared with a CPU clock, of several processes");
     else
         add_share(metadata, sampled_s, text);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/places.h"
 #include "api/draw/tree.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
@@ -179,5 +180,45 @@ TEST(tree_sum_counts_a_recursive_function_once) {
     CHECK_STR(frame->name, "f");
     CHECK_INT(frame->flat, ==, 7);
     CHECK_INT(frame->cum, ==, 7);
+    draw_tree_destroy(tree);
+}
+
+/* Adds a stack of two processes' functions; returns its last node. */
+static void add_stack(struct draw_tree *tree, const char *process, const char *function,
+                      int64_t value) {
+    const struct draw_frame outer = {.name = process, .module = ""};
+    const struct draw_frame inner = {.name = function, .module = "libc.so.6"};
+    uint32_t node;
+    CHECK_INT(draw_tree_child(tree, DRAW_TREE_ROOT, draw_tree_intern(tree, &outer), &node), ==, 0);
+    CHECK_INT(draw_tree_child(tree, node, draw_tree_intern(tree, &inner), &node), ==, 0);
+    draw_tree_node(tree, node)->self += value;
+}
+
+static const char *process_of(const struct draw_tree *tree, const struct draw_place *places,
+                              const char *function) {
+    static struct sonde_buf text;
+    text.len = 0;
+    sonde_buf_puts(&text, "");
+    for (uint32_t i = 0; i < tree->frames.count; i++)
+        if (strcmp(draw_tree_frame(tree, i)->name, function) == 0)
+            draw_put_process(&text, tree, &places[i]);
+    return text.data;
+}
+
+TEST(a_function_of_several_processes_has_the_one_that_spent_most_in_it) {
+    const struct draw_frame root = {.name = "all", .module = ""};
+    struct draw_tree *tree;
+    CHECK_INT(draw_tree_create(&root, &tree), ==, 0);
+    add_stack(tree, "redis-server (pid 7)", "read", 5);
+    add_stack(tree, "nginx (pid 8)", "read", 9);
+    add_stack(tree, "nginx (pid 9)", "read", 2);
+    add_stack(tree, "nginx (pid 9)", "write", 1);
+    CHECK_INT(draw_tree_complete(tree), ==, 0);
+    struct draw_place *places = draw_places(tree);
+    CHECK(places != NULL);
+    CHECK_STR(process_of(tree, places, "read"), "nginx +2");
+    CHECK_STR(process_of(tree, places, "write"), "nginx");
+    CHECK_STR(process_of(tree, places, "nginx (pid 9)"), "");
+    free(places);
     draw_tree_destroy(tree);
 }

@@ -163,7 +163,8 @@ static void print_verbs(void) {
 static void print_flags(const struct verb *verb) {
     for (size_t i = 0; i < verb->options->count; i++)
         if (verb->options->table[i].help)
-            printf("--%s\t%s\n", verb->options->table[i].name, verb->options->table[i].help);
+            printf("--%s\t%.*s\n", verb->options->table[i].name,
+                   (int)strcspn(verb->options->table[i].help, "\n"), verb->options->table[i].help);
     puts("--help\tprint this help");
 }
 

@@ -198,6 +198,8 @@ static int refuse_action(const char *word) {
 static int on_heap(int argc, char **argv) {
     struct heap_settings settings = {0};
     int status;
+    if (heap_help(argc, argv, verb_heap.options))
+        return 0;
     if (!cli_options(&verb_heap, &settings, false, &argc, argv, &status))
         return status;
     for (size_t i = 0; argc > 1 && i < COUNT_OF(actions); i++) {

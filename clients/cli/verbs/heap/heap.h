@@ -19,6 +19,9 @@ struct heap_settings {
     bool delete_dumps, all_one, growth_only, ended, allocator_frames, json;
 };
 
+/* Prints the help of an action, if the arguments ask for it. */
+bool heap_help(int argc, char **argv, const struct sonde_options *options);
+
 /* Selects TARGET, which may also be a uuid with --ended. */
 void heap_select(const struct heap_settings *settings, const char *target,
                  Sonde__V1__TargetSelector *selector);

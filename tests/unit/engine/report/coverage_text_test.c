@@ -6,8 +6,11 @@
 
 #define MS 1000000u
 
+static pid_t pid = 4711;
+
 static void check_coverage(uint64_t samples, uint64_t target_cpu_ms, const char *expected) {
-    const struct report_input input = {.metadata = {.event = SONDE_ON_CPU,
+    const struct report_input input = {.pid = pid,
+                                       .metadata = {.event = SONDE_ON_CPU,
                                                     .samples = samples,
                                                     .period_ns = 10 * MS,
                                                     .target_cpu_ns = target_cpu_ms * MS}};
@@ -43,4 +46,7 @@ TEST(few_samples_agree_with_the_clock_unless_chance_cannot_explain_them) {
 
 TEST(an_unknown_clock_has_no_share) {
     check_coverage(400, 0, "4.000 s sampled; the process's CPU clock is unknown");
+    pid = 0;
+    check_coverage(400, 0, "4.000 s sampled; not compared with a CPU clock, of several processes");
+    pid = 4711;
 }
