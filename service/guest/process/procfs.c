@@ -110,6 +110,12 @@ bool procfs_task_seccomp(uint32_t tid, struct procfs_seccomp *seccomp) {
     return true;
 }
 
+bool procfs_is_traced(void) {
+    char text[4096];
+    return procfs_read_file("/proc/thread-self/status", text, sizeof text) > 0 &&
+           parse_decimal(value_of(text, "\nTracerPid:")) != 0;
+}
+
 void procfs_task_name(uint32_t tid, char name[16]) {
     char text[32];
     memset(name, 0, 16);

@@ -31,6 +31,10 @@ struct procfs_seccomp {
 };
 bool procfs_task_seccomp(uint32_t tid, struct procfs_seccomp *seccomp);
 
+/* Whether a debugger, or another tracer in this pid namespace, is attached to the calling
+ * thread. */
+bool procfs_is_traced(void);
+
 /* The thread's name, padded with NULs; all zero when the thread has ended. */
 void procfs_task_name(uint32_t tid, char name[16]);
 

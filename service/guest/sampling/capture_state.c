@@ -9,6 +9,7 @@
 #include "service/guest/process/address_space.h"
 #include "service/guest/process/append.h"
 #include "service/guest/process/limits.h"
+#include "service/guest/process/procfs.h"
 #include "service/guest/quiescence.h"
 #include "service/guest/sampling/blocked_threads.h"
 #include "service/guest/sampling/clock.h"
@@ -41,6 +42,7 @@ static struct {
     uint64_t period_ns, wall_period_ns; /* wall_period_ns 0 = blocked threads are not looked at */
     enum sample_clock wanted;
     struct clock_plan plan;
+    bool is_traced;      /* no clock runs, whatever the plan says */
     int64_t deadline_ns; /* for tables, or for draining */
     int64_t check_ns, account_ns, setting_ns;
     int paranoid; /* limits_perf_paranoid when the clock was chosen */
@@ -206,6 +208,11 @@ static int choose_clock(enum sample_clock wanted) {
     return error;
 }
 
+static void add_note(const char *text) {
+    append_text(capture.plan.note, sizeof capture.plan.note, *capture.plan.note ? "; " : "");
+    append_text(capture.plan.note, sizeof capture.plan.note, text);
+}
+
 /* Starts, changes or ends the observation of blocked threads, after recording what is known of
  * them. */
 static void adjust_blocked(void) {
@@ -217,10 +224,24 @@ static void adjust_blocked(void) {
     int error = blocked_open(capture.wall_period_ns);
     if (!error || strstr(capture.plan.note, "blocked threads"))
         return;
-    append_text(capture.plan.note, sizeof capture.plan.note, *capture.plan.note ? "; " : "");
-    append_text(capture.plan.note, sizeof capture.plan.note, "stacks of blocked threads: ");
+    add_note("stacks of blocked threads: ");
     if (error != ENOMEM || !address_space_reason(capture.plan.note, sizeof capture.plan.note))
         append_errno(capture.plan.note, sizeof capture.plan.note, error);
+}
+
+static const struct clock_plan *plan_in_effect(void) {
+    static const struct clock_plan none = {.clock = SAMPLE_CLOCK_NONE, .no_perf_fallback = true};
+    return capture.is_traced ? &none : &capture.plan;
+}
+
+/* A debugger stops the program at each signal that it does not expect, so its user could not
+ * continue the program. gdb expects SIGPROF. Returns whether that has changed. */
+static bool look_for_tracer(void) {
+    bool was_traced = capture.is_traced;
+    capture.is_traced = capture.plan.clock != SAMPLE_CLOCK_PROCESS && procfs_is_traced();
+    if (capture.is_traced && !strstr(capture.plan.note, "debugger"))
+        add_note("a debugger was attached; meanwhile there are no samples");
+    return capture.is_traced != was_traced;
 }
 
 static void start_clocks(void) {
@@ -229,9 +250,10 @@ static void start_clocks(void) {
         refuse(error);
         return;
     }
+    (void)look_for_tracer();
     capture.handlers_before = sampled_threads_handler_cost();
     capture.process_start_ns = handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    threads_open(&capture.plan, capture.period_ns);
+    threads_open(plan_in_effect(), capture.period_ns);
     if (capture.plan.clock == SAMPLE_CLOCK_PROCESS)
         clock_process(capture.period_ns);
     adjust_blocked();
@@ -323,9 +345,11 @@ void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
     capture.tables_reported = capture.tables_lost;
 }
 
-static void add_note(const char *text) {
-    append_text(capture.plan.note, sizeof capture.plan.note, *capture.plan.note ? "; " : "");
-    append_text(capture.plan.note, sizeof capture.plan.note, text);
+static void check_tracer(void) {
+    if (look_for_tracer()) {
+        threads_replan(plan_in_effect());
+        send_state(true, 0);
+    }
 }
 
 /* The program has installed a SIGTRAP handler without libc's sigaction. It would receive our ticks,
@@ -340,7 +364,7 @@ static void check_handlers(void) {
         refuse(error);
         return;
     }
-    threads_replan(&capture.plan);
+    threads_replan(plan_in_effect());
     send_state(true, 0);
 }
 
@@ -355,9 +379,9 @@ static void check_setting(void) {
         return;
     add_note("kernel.perf_event_paranoid was changed during the capture");
     if (was_perf && capture.plan.clock != SAMPLE_CLOCK_PERF)
-        threads_plan_new(&capture.plan);
+        threads_plan_new(plan_in_effect());
     else
-        threads_replan(&capture.plan);
+        threads_replan(plan_in_effect());
     send_state(true, 0);
 }
 
@@ -372,6 +396,7 @@ static void check_reader(void) {
 }
 
 static void check(void) {
+    check_tracer();
     threads_look();
     check_handlers();
     check_setting();

@@ -188,6 +188,8 @@ void threads_replan(const struct clock_plan *chosen) {
         if (!thread->tid || thread->clock == chosen->clock || held_reasons(thread->tid))
             continue;
         clock_disarm(thread);
+        if (thread->clock == SAMPLE_CLOCK_NONE)
+            report(thread, due_now(thread), RING_UNSEEN_NO_CLOCK);
         arm(thread, NULL);
     }
     sampled_threads_unlock(&mask);

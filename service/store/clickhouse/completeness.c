@@ -87,7 +87,6 @@ static sonde_err by_begin(struct fleet *fleet, const struct store_query *query,
     return err;
 }
 
-/* A source is a sonded, so (source, pid, start) is a process. */
 static sonde_err by_process(struct fleet *fleet, const struct store_query *query,
                             const struct sonde_buf *range, struct store_merge *merge,
                             struct sonde_diag *diag) {
@@ -96,7 +95,7 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
                          "count() AS n, sum(window_s) AS covered, max(toUInt32(ts) + window_s) - "
                          "min(toUInt32(ts)) AS span FROM samples");
     put_filter(&sql, query, range);
-    sonde_buf_puts(&sql, " GROUP BY cityHash64(source, pid, start))");
+    sonde_buf_puts(&sql, " GROUP BY cityHash64(" SQL_PROCESS "))");
     sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     if (!err)
@@ -115,7 +114,7 @@ sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
     sonde_buf_puts(&sql, "SELECT toUInt64(max(weight) * 1000), sum(arraySum(s.value)) FROM samples "
                          "PREWHERE weight > 1");
     sql_where(&sql, query);
-    sonde_buf_puts(&sql, " GROUP BY cityHash64(source, pid, start)");
+    sonde_buf_puts(&sql, " GROUP BY cityHash64(" SQL_PROCESS ")");
     sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows)) {

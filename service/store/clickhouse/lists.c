@@ -43,7 +43,7 @@ sonde_err fleet_services(struct store *store, const struct store_query *query,
                          struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0}, list = {0};
     sonde_buf_puts(&sql, "SELECT service, arraySort(groupUniqArray(event)), uniqExact(host), "
-                         "uniqExact(source, pid, start), min(ts), "
+                         "uniqExact(" SQL_PROCESS "), min(ts), "
                          "toInt64(max(toUInt32(ts) + window_s)), "
                          "sumIf(arraySum(s.value), event = 'on-cpu') FROM samples");
     put_filter(&sql, query);

@@ -232,7 +232,7 @@ static sonde_err roll_windows(struct fleet *fleet, uint32_t shard, const struct 
                      "WHERE ",
                      local);
     put_hour(&sql, hour);
-    sonde_buf_puts(&sql, " GROUP BY event, service, cityHash64(source, pid, start)) "
+    sonde_buf_puts(&sql, " GROUP BY event, service, cityHash64(" SQL_PROCESS ")) "
                          "GROUP BY event, service) USING event, service");
     return run(fleet, shard, &sql, NULL, diag);
 }

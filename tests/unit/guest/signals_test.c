@@ -7,12 +7,15 @@
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* E7. */
@@ -101,6 +104,81 @@ TEST(a_replaced_handler_is_noticed) {
     CHECK_INT(scene.guest.sample_count, >, before + 10);
     fake_stop(&scene.guest);
     scene_end(&scene);
+}
+
+/* Attaches to all threads, as a debugger does. */
+static void seize(pid_t pid) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    CHECK(tasks != NULL);
+    for (struct dirent *task = readdir(tasks); task; task = readdir(tasks))
+        if (task->d_name[0] != '.' && ptrace(PTRACE_SEIZE, atoi(task->d_name), 0, 0) != 0)
+            check_skip("this machine lets no process trace another");
+    closedir(tasks);
+}
+
+/* Reads records for 20 ms. Returns how often threads were stopped by signals, which they get. */
+static int pump_traced(struct fake_guest *guest) {
+    int status, stops = 0;
+    fake_pump(guest, 20);
+    for (pid_t tid = waitpid(-1, &status, WNOHANG | __WALL); tid > 0;
+         tid = waitpid(-1, &status, WNOHANG | __WALL)) {
+        CHECK(WIFSTOPPED(status));
+        ptrace(PTRACE_CONT, tid, 0, WSTOPSIG(status));
+        stops++;
+    }
+    return stops;
+}
+
+/* Detaches from all threads. */
+static void let_go(pid_t pid) {
+    char path[64];
+    int status;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    CHECK(tasks != NULL);
+    for (struct dirent *task = readdir(tasks); task; task = readdir(tasks)) {
+        pid_t tid = atoi(task->d_name);
+        if (tid == 0)
+            continue;
+        CHECK_INT(ptrace(PTRACE_INTERRUPT, tid, 0, 0), ==, 0);
+        CHECK_INT(waitpid(tid, &status, __WALL), ==, tid);
+        CHECK_INT(ptrace(PTRACE_DETACH, tid, 0, 0), ==, 0);
+    }
+    closedir(tasks);
+}
+
+static void trace(sonde_guest_v1_ClockChoice clock) {
+    struct scene scene;
+    scene_begin(&scene, "steady", 4000);
+    scene_capture(&scene, HZ(99), clock);
+    seize(scene.child.pid);
+    while (!strstr(scene.guest.state.note, "a debugger was attached"))
+        pump_traced(&scene.guest);
+    while (pump_traced(&scene.guest) > 0) /* ticks that were on their way */
+        continue;
+    size_t before = scene.guest.sample_count;
+    for (int i = 0; i < 25; i++)
+        CHECK_INT(pump_traced(&scene.guest), ==, 0);
+    CHECK_INT(scene.guest.sample_count, ==, before);
+    CHECK(scene.guest.state.running);
+    uint32_t states = scene.guest.states;
+    let_go(scene.child.pid);
+    fake_pump_until(&scene.guest, &scene.guest.states, states + 1);
+    scene_pump_line(&scene);
+    CHECK_INT(scene.guest.sample_count, >, before + 10);
+    CHECK_INT(fake_unseen_sum(&scene.guest, 0, RING_UNSEEN_NO_CLOCK), >, 0);
+    fake_stop(&scene.guest);
+    scene_end(&scene);
+}
+
+TEST(a_debugger_meets_no_tick_of_perf) {
+    trace(PERF);
+}
+
+TEST(a_debugger_meets_no_tick_of_the_timer) {
+    trace(TIMER);
 }
 
 static void write_setting(const char *path, const char *text) {

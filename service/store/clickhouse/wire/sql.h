@@ -9,6 +9,10 @@
 #include "service/store/selector/selector.h"
 #include "service/store/store.h"
 
+/* The columns that tell processes apart. A sonded that restarts has another source, but a process
+ * that it records again is the same. */
+#define SQL_PROCESS "host, instance, pid, start"
+
 /* A quoted string. Bytes outside printable ASCII are written as \xHH, so that the statement is
  * ASCII whatever the text. */
 void sql_text(struct sonde_buf *sql, struct sonde_slice text);

@@ -15,6 +15,7 @@ TEST(merge_sums_by_stack_and_thread_and_reports_how_complete_it_is) {
     struct store *store = scene_open("sums", NULL);
     struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(3)};
     windows[1].weight = 2.5;
+    windows[2].source++; /* sonded has started again */
     struct store_put_result result = scene_put(store, windows, 3);
     CHECK_INT(result.stored, ==, 3);
     struct sonde_arena arena = {0};
