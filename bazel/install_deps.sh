@@ -15,7 +15,7 @@ build_packages=(
     protobuf-c-compiler protobuf-compiler systemtap-sdt-dev zlib1g-dev
 )
 test_packages=(
-    chromium chromium-driver clang-format clickhouse-server haproxy wrk libclang-rt-14-dev lld golang-go google-perftools
+    chromium chromium-driver clang-format clickhouse-server haproxy nginx-light wrk libclang-rt-14-dev lld golang-go google-perftools
     libgoogle-perftools-dev libgrpc++-dev libprotobuf-dev graphviz libjemalloc2 musl-tools libmimalloc2.0 linux-perf nodejs prometheus
     protobuf-compiler-grpc python3-grpcio python3-protobuf python3-selenium redis-server redis-tools librsvg2-bin xz-utils binutils
     nghttp2-client debuginfod dwz elfutils procps libcap2-bin bind9 iproute2 libzookeeper-java varnish fish zsh

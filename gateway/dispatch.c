@@ -7,7 +7,9 @@
 #include "gateway/gateway.h"
 #include "gateway/parameters.h"
 #include "gateway/reply/reply.h"
+#include "gateway/request/credentials.h"
 #include "gateway/request/formats.h"
+#include "gateway/request/forwarded.h"
 #include "gateway/request/host.h"
 #include "gateway/routes.h"
 
@@ -19,9 +21,12 @@
 
 /* Scopes 0 if the request has no token, or an unknown one. */
 static struct sonde_token_match find_token(const struct request_context *context) {
-    struct sonde_slice header = http_request_header(context->request, "authorization");
+    char bearer[CREDENTIALS_SIZE];
     struct token_file *tokens = context->gateway->tokens;
-    return tokens && header.data ? token_file_find(tokens, header) : (struct sonde_token_match){0};
+    bool is_sent =
+        tokens && credentials_read(http_request_header(context->request, "authorization"), bearer);
+    return is_sent ? token_file_find(tokens, sonde_slice_of(bearer))
+                   : (struct sonde_token_match){0};
 }
 
 static bool has_token(const struct request_context *context) {
@@ -86,13 +91,17 @@ static void limit_user(struct request_context *context, enum http_trust trust) {
 
 /* Somebody on this machine who is not let in, or whom the kernel does not name. */
 static void refuse_local(struct request_context *context) {
-    char refusal[256], text[320];
+    char refusal[256], text[384];
     http_request_uid_refusal(context->request, refusal, sizeof refusal);
-    snprintf(text, sizeof text, "%s, or send a token (Authorization: Bearer ...)", refusal);
+    snprintf(text, sizeof text,
+             "%s, or send a token (Authorization: Bearer ..., or as the password of any user)",
+             refusal);
     reply_status(context->request, context->family, 401, "UNAUTHENTICATED",
-                 refusal[0] ? text
-                            : "this gateway serves its own user and root: send a token "
-                              "(Authorization: Bearer ...), or start it with --loopback everybody");
+                 refusal[0]
+                     ? text
+                     : "this gateway serves its own user and root: send a token "
+                       "(Authorization: Bearer ..., or as the password of any user), or start it "
+                       "with --loopback everybody");
 }
 
 static bool check_access(struct request_context *context) {
@@ -270,11 +279,14 @@ static struct sonde_slice prefix_name(const struct path_parts *path) {
 static bool redirect(struct request_context *context) {
     struct sonde_slice path = context->path.rest, query = http_request_query(context->request);
     struct sonde_buf where = {0};
+    char base[FORWARDED_PREFIX_SIZE];
     if (context->family != FAMILY_TRACING || path.data[path.len - 1] != '/')
         return false;
     path.len--;
     if (!route_find(path))
         return false;
+    reply_base(context->request, base);
+    sonde_buf_puts(&where, base);
     sonde_buf_append(&where, context->path.prefix.data, context->path.prefix.len);
     sonde_buf_append(&where, path.data, path.len);
     if (query.len)

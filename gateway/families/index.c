@@ -141,6 +141,7 @@ void handle_index(const struct request_context *context) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     request.include_advice = true;
     struct index *index = relay_create(context, sizeof *index, &events);
+    reply_base(context->request, index->page.base);
     index->page.routes = context->gateway->routes;
     index->page.route_count = context->gateway->route_count;
     index->page.html = negotiate_wants_html(&context->headers);

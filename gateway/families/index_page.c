@@ -76,7 +76,7 @@ void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTarget
         const Sonde__V1__Target *target = list->targets[i];
         if (target->unattached)
             continue;
-        sonde_buf_puts(out, page->html ? "<li><a href=\"" : "  ");
+        sonde_buf_printf(out, page->html ? "<li><a href=\"%s" : "  %s", page->base);
         target_path_append(out, list, target);
         if (page->html) {
             sonde_buf_puts(out, "/debug/pprof/\">");
@@ -95,13 +95,15 @@ void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTarget
 
 /* What needs no preparation. */
 static void append_unattached(const struct index_page *page, struct sonde_buf *out) {
-    sonde_buf_puts(
-        out, page->html
-                 ? "<li><a href=\"/t/@all/debug/pprof/\">@all</a> every process together</li>\n"
-                   "<li>any other process by its pid, /t/&lt;pid&gt;: <a "
-                   "href=\"/v1/targets?all=true\">list</a></li>\n"
-                 : "  /t/@all every process together\n"
-                   "  /t/<pid> any other process; /v1/targets?all=true lists them\n");
+    const char *base = page->base;
+    sonde_buf_printf(
+        out,
+        page->html ? "<li><a href=\"%s/t/@all/debug/pprof/\">@all</a> every process together</li>\n"
+                     "<li>any other process by its pid, /t/&lt;pid&gt;: <a "
+                     "href=\"%s/v1/targets?all=true\">list</a></li>\n"
+                   : "  %s/t/@all every process together\n"
+                     "  /t/<pid> any other process; %s/v1/targets?all=true lists them\n",
+        base, base);
 }
 
 void index_page_add_heap(struct index_page *page, const Sonde__V1__HeapState *state) {
@@ -120,20 +122,20 @@ static void append_capture(struct index_page *page, const Sonde__V1__Capture *ca
     struct sonde_buf *out = &page->captures;
     unsigned long long id = capture->id;
     if (page->html)
-        sonde_buf_printf(out, "<li><a href=\"/v1/captures/%llu\">%llu</a> ", id, id);
+        sonde_buf_printf(out, "<li><a href=\"%s/v1/captures/%llu\">%llu</a> ", page->base, id, id);
     else
-        sonde_buf_printf(out, "  /v1/captures/%llu ", id);
+        sonde_buf_printf(out, "  %s/v1/captures/%llu ", page->base, id);
     append_sentence(page, capture->kind, out);
     sonde_buf_printf(out, " %.1f s ", capture->duration_ms / 1000.0);
     append_sentence(page, capture->target, out);
     sonde_buf_putc(out, ' ');
     append_sentence(page, capture->note, out);
     if (page->html) {
-        sonde_buf_printf(out, " <a href=\"/v1/captures/%llu.pb.gz\">pprof</a>", id);
+        sonde_buf_printf(out, " <a href=\"%s/v1/captures/%llu.pb.gz\">pprof</a>", page->base, id);
         if (before)
-            sonde_buf_printf(out,
-                             " <a href=\"/v1/diff?base=%llu&amp;new=%llu\">changes since %llu</a>",
-                             (unsigned long long)before->id, id, (unsigned long long)before->id);
+            sonde_buf_printf(
+                out, " <a href=\"%s/v1/diff?base=%llu&amp;new=%llu\">changes since %llu</a>",
+                page->base, (unsigned long long)before->id, id, (unsigned long long)before->id);
         sonde_buf_puts(out, "</li>");
     }
     sonde_buf_putc(out, '\n');
@@ -167,11 +169,12 @@ static void append_route(const struct index_page *page, const struct route *rout
     if (page->is_of_many && !(route->flags & (ROUTE_MANY | ROUTE_NO_TARGET)))
         return;
     if (!page->html)
-        sonde_buf_printf(out, "  %s%s%s%s\n      %s\n", has_get ? "" : "POST ", prefix, route->path,
-                         route->link, route->summary);
+        sonde_buf_printf(out, "  %s%s%s%s%s\n      %s\n", has_get ? "" : "POST ", page->base,
+                         prefix, route->path, route->link, route->summary);
     else if (has_get && reads) /* a link must not change state */
-        sonde_buf_printf(out, "<dt><a href=\"%s%s%s\">%s%s</a></dt><dd>%s</dd>\n", prefix,
-                         route->path, route->link, route->path, route->link, route->summary);
+        sonde_buf_printf(out, "<dt><a href=\"%s%s%s%s\">%s%s</a></dt><dd>%s</dd>\n", page->base,
+                         prefix, route->path, route->link, route->path, route->link,
+                         route->summary);
     else
         sonde_buf_printf(out, "<dt>%s%s%s%s</dt><dd>%s</dd>\n", has_get ? "" : "POST ", prefix,
                          route->path, route->link, route->summary);
@@ -201,15 +204,17 @@ static void append_chapters(const struct index_page *page, struct sonde_buf *out
 }
 
 static void append_page(const struct index_page *page, struct sonde_buf *out) {
-    sonde_buf_puts(out,
-                   "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                   "<meta name=\"viewport\" content=\"width=device-width\">"
-                   "<title>Sonde</title><link rel=\"stylesheet\" href=\"/ui/list.css\"></head>\n"
-                   "<body><h1>Sonde</h1>\n");
+    sonde_buf_printf(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+        "<meta name=\"viewport\" content=\"width=device-width\">"
+        "<title>Sonde</title><link rel=\"stylesheet\" href=\"%s/ui/list.css\"></head>\n"
+        "<body><h1>Sonde</h1>\n",
+        page->base);
     sonde_buf_printf(out,
-                     "<p><a href=\"%s/\">The page</a> shows flame graphs, live samples and "
+                     "<p><a href=\"%s%s/\">The page</a> shows flame graphs, live samples and "
                      "history.</p>\n<h2>Targets</h2>\n<ul>\n",
-                     page->prefix);
+                     page->base, page->prefix);
     sonde_buf_append(out, page->targets.data, page->targets.len);
     append_unattached(page, out);
     sonde_buf_puts(out, "</ul>\n");

@@ -8,15 +8,17 @@
 #define SONDE_GATEWAY_FAMILIES_INDEX_PAGE_H
 
 #include "gateway/gateway.h"
+#include "gateway/request/forwarded.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
-/* Zeroed, then the first five fields set by the caller. */
+/* Zeroed, then the first six fields set by the caller. */
 struct index_page {
     const struct route *routes;
     size_t route_count;
     bool html;
     bool is_of_many;                          /* the prefix means several processes */
     char prefix[PATH_MAX_NAME * 3 + 16];      /* of links that are about a target; "" = none */
+    char base[FORWARDED_PREFIX_SIZE];         /* of all links, behind a proxy; reply_base() */
     struct sonde_buf targets, heap, captures; /* rendered; heap is plain text */
 };
 

@@ -3,9 +3,13 @@
 
 #include "api/json/json.h"
 
-/* Not compressed: the compressor would hold a line back until its block is full. */
-static const struct http_answer answer = {
-    .status = 200, .content_type = LINES_TYPE, .no_gzip = true};
+/* Not compressed: the compressor would hold a line back until its block is full. Nor may a proxy
+ * hold lines back: nginx does so until its buffer is full, unless this header forbids it. */
+static const struct http_answer answer = {.status = 200,
+                                          .content_type = LINES_TYPE,
+                                          .headers = {{"x-accel-buffering", "no"}},
+                                          .header_count = 1,
+                                          .no_gzip = true};
 
 static void send_last_line(struct lines *lines) {
     struct http_request *request = relay_take_request(&lines->relay);

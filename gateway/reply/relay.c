@@ -8,6 +8,7 @@
 #include "api/json/json.h"
 #include "gateway/reply/reply.h"
 #include "gateway/reply/target_path.h"
+#include "gateway/request/credentials.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,6 @@
 #include <time.h>
 
 #define UNARY_DEADLINE_MS 5000
-#define MAX_TOKEN         4096
 #define USUAL_JSON_BYTES  1000        /* reserved, so that most answers need one allocation */
 #define MAX_LIST          (64u << 10) /* bytes of an error text that lists targets */
 
@@ -27,18 +27,12 @@ static void on_gone(void *context) {
     relay_settle(relay);
 }
 
-/* Returns the text after "Bearer "; the service checks it. */
+/* Returns the token, which the service checks. */
 static char *dup_token(struct http_request *request) {
-    static const char scheme[] = "bearer ";
-    struct sonde_slice header = http_request_header(request, "authorization");
-    size_t skip = sizeof scheme - 1;
-    if (!header.data || header.len <= skip || header.len > MAX_TOKEN ||
-        strncasecmp(header.data, scheme, skip) != 0)
+    char bearer[CREDENTIALS_SIZE];
+    if (!credentials_read(http_request_header(request, "authorization"), bearer))
         return NULL;
-    for (size_t i = skip; i < header.len; i++)
-        if (header.data[i] <= ' ' || header.data[i] >= 0x7f)
-            return NULL;
-    return strndup(header.data + skip, header.len - skip);
+    return strdup(bearer + sizeof CREDENTIALS_PREFIX - 1);
 }
 
 void *relay_create(const struct request_context *context, size_t size,

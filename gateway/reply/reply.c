@@ -132,6 +132,10 @@ void reply_method(struct http_request *request, const struct route *route) {
     http_answer(request, &answer, sonde_slice_of(text));
 }
 
+void reply_base(struct http_request *request, char base[FORWARDED_PREFIX_SIZE]) {
+    forwarded_prefix(http_request_header(request, "x-forwarded-prefix"), base);
+}
+
 void reply_elsewhere(struct http_request *request, const char *where) {
     struct http_answer answer = {.status = 307,
                                  .content_type = REPLY_TEXT,

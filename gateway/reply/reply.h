@@ -6,6 +6,7 @@
 #define SONDE_GATEWAY_REPLY_REPLY_H
 
 #include "gateway/gateway.h"
+#include "gateway/request/forwarded.h"
 
 #define REPLY_TEXT "text/plain; charset=utf-8"
 #define REPLY_JSON "application/json"
@@ -22,6 +23,8 @@ void reply_error(struct http_request *request, enum family family, sonde_err err
                  const struct sonde_diag *diag);
 /* 405 with the allowed methods. */
 void reply_method(struct http_request *request, const struct route *route);
+/* What addresses in answers begin with: the path below which a proxy serves the gateway, or "". */
+void reply_base(struct http_request *request, char base[FORWARDED_PREFIX_SIZE]);
 /* 307 to `where`. */
 void reply_elsewhere(struct http_request *request, const char *where);
 /* 404, "path not found". */

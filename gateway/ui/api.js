@@ -61,7 +61,7 @@ async function ask(path, { method = 'GET', accept = 'application/json', body, si
     if (token) headers.authorization = `Bearer ${token}`;
     let response;
     try {
-        response = await fetch(address(path), { method, headers, body, signal, cache: 'no-store' });
+        response = await fetch(location.origin + address(path), { method, headers, body, signal, cache: 'no-store' });
     } catch (error) {
         if (error.name === 'AbortError') throw error;
         throw new Problem(0, 'the gateway does not answer: check that sonde-gateway is running; this page tries again');

@@ -32,7 +32,7 @@ function shownFile({ profile, base, type }) {
 // ---- The offline page ----
 
 async function ownFile(path) {
-    const response = await fetch(address(path), { headers: { accept: 'text/html,*/*' } });
+    const response = await fetch(location.origin + address(path), { headers: { accept: 'text/html,*/*' } });
     if (!response.ok) throw new Error(`the gateway answered ${response.status} to ${path}`);
     return response.text();
 }

@@ -33,6 +33,7 @@ export class Overview {
     }
 
     async follow() {
+        await getJson('/v1/history/info', { signal: this.signal });
         await this.update();
         for (await sleep(REFRESH_MS); !this.signal.aborted; await sleep(REFRESH_MS)) if (!document.hidden) await this.update().catch(() => {});
     }

@@ -329,7 +329,7 @@ class Viewer {
     drawTable() {
         if (this.part !== 'table' && this.part !== 'both') return;
         this.straight ??= isOn('i') ? buildTree(this.shown, this.shownType, stackPaths(this.shown, { ...this.options(), inverted: false })) : this.tree;
-        this.table.show(this.straight, this.unit, !!this.base, this.regex, getState('so'));
+        this.table.show(this.straight, this.unit, !!this.base, this.part === 'both' ? null : this.regex, getState('so')); // beside the graph, the graph shows what is found
     }
 
     // Marks a function in the graph.

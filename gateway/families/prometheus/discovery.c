@@ -2,7 +2,8 @@
  *
  * /v1/sd: the targets for Prometheus' HTTP service discovery (http_sd), which Parca, Grafana Alloy
  * and Prometheus read. All targets are reached at the gateway's own address, as the client wrote it
- * in its Host header; they differ in __profile_path_prefix__. */
+ * in its Host header; they differ in __profile_path_prefix__. Behind a proxy that serves the
+ * gateway below a path, X-Forwarded-Prefix is part of it. */
 #include "gateway/handlers.h"
 #include "gateway/reply/relay.h"
 #include "gateway/reply/reply.h"
@@ -18,6 +19,7 @@
 struct discovery {
     struct relay relay;
     struct sonde_buf address; /* as JSON */
+    char base[FORWARDED_PREFIX_SIZE];
 };
 
 static void append_label(struct sonde_buf *out, const char *name, const char *value) {
@@ -35,6 +37,7 @@ static void append_target(struct sonde_buf *out, const struct discovery *discove
     sonde_buf_append(out, discovery->address.data, discovery->address.len);
     sonde_buf_puts(out, "],\"labels\":{");
     sonde_buf_puts(out, "\"__profile_path_prefix__\":");
+    sonde_buf_puts(&prefix, discovery->base);
     target_path_append(&prefix, list, target);
     sonde_json_string(out, sonde_buf_slice(&prefix));
     sonde_buf_finish(&prefix);
@@ -80,6 +83,7 @@ void handle_discovery(const struct request_context *context) {
     }
     struct discovery *discovery = relay_create(context, sizeof *discovery, &events);
     request.include_unattached = all;
+    reply_base(context->request, discovery->base);
     sonde_json_string(&discovery->address, http_request_authority(context->request));
     relay_call(&discovery->relay, &client_list_targets, &request.base,
                all ? LONG_DEADLINE_MS : DEADLINE_MS);

@@ -64,12 +64,14 @@ static void on_event(struct relay *relay, const ProtobufCMessage *message) {
 
 static void end_lines(struct new_capture *capture, sonde_err err, const struct sonde_diag *diag) {
     struct sonde_buf last = {0};
+    char base[FORWARDED_PREFIX_SIZE];
     if (err) {
         lines_end_with_status(&capture->lines, err, sonde_diag_text(diag, err));
         return;
     }
-    sonde_buf_printf(
-        &last, "{\"location\":\"/v1/captures/%llu\",\"capture\":", (unsigned long long)capture->id);
+    reply_base(capture->lines.relay.request, base);
+    sonde_buf_printf(&last, "{\"location\":\"%s/v1/captures/%llu\",\"capture\":", base,
+                     (unsigned long long)capture->id);
     sonde_buf_append(&last, capture->json.data, capture->json.len);
     sonde_buf_putc(&last, '}');
     lines_end(&capture->lines, sonde_buf_slice(&last));
@@ -77,8 +79,10 @@ static void end_lines(struct new_capture *capture, sonde_err err, const struct s
 }
 
 static void answer_created(struct new_capture *capture) {
-    char location[64];
-    snprintf(location, sizeof location, "/v1/captures/%llu", (unsigned long long)capture->id);
+    char base[FORWARDED_PREFIX_SIZE], location[FORWARDED_PREFIX_SIZE + 64];
+    reply_base(capture->lines.relay.request, base);
+    snprintf(location, sizeof location, "%s/v1/captures/%llu", base,
+             (unsigned long long)capture->id);
     struct http_answer answer = {.status = 201,
                                  .content_type = REPLY_JSON,
                                  .headers = {{"location", location}},
