@@ -3,7 +3,7 @@
 
 #include "service/export/export.h"
 #include "service/programs/late_store.h"
-#include "service/programs/maintenance.h"
+#include "service/programs/store_threads/maintenance.h"
 #include "service/recording/recording.h"
 #include "service/store/open.h"
 #include "service/store/selector/selector.h"

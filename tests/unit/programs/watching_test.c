@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/programs/watching.h"
+#include "service/programs/store_threads/watching.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store/fake_store.h"
 

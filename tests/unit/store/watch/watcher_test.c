@@ -6,7 +6,7 @@
 #include "service/watch/watcher.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store/fake_store.h"
-#include "tests/unit/watch/shop.h"
+#include "tests/unit/store/watch/shop.h"
 
 #include <stdio.h>
 #include <string.h>
