@@ -222,6 +222,7 @@ TEST(a_large_function_that_grows_has_no_echo_in_the_others) {
     CHECK_INT(result.count, ==, 1);
     CHECK_INT(result.changes[0].function, ==, 0);
     CHECK_INT(result.changes[0].kind, ==, LEVEL_MORE);
+    CHECK_NEAR(result.changes[0].factor, 1.5, 0.05); /* the share only grew by a quarter */
 }
 
 TEST(the_slot_of_the_change_is_found) {
