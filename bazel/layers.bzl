@@ -15,7 +15,7 @@ Every package takes its default_visibility from here, so that a new dependency b
 _TESTS = ["//tests:__subpackages__"]
 
 # sonded and sonde-history, and their parts.
-_PROGRAMS = ["//service:__pkg__", "//service/programs:__pkg__"]
+_PROGRAMS = ["//service:__pkg__", "//service/programs:__subpackages__"]
 
 PROGRAMS = _PROGRAMS + _TESTS
 

@@ -3,7 +3,7 @@
 
 #include "service/export/export.h"
 #include "service/programs/late_store.h"
-#include "service/programs/maintenance.h"
+#include "service/programs/store_threads/maintenance.h"
 #include "service/recording/recording.h"
 #include "service/store/open.h"
 #include "service/store/selector/selector.h"
@@ -67,10 +67,22 @@ static sonde_err start(struct local_history *history, const struct local_history
     if (history->store)
         err = maintenance_start(history->store, MAINTENANCE_S, options->log, &history->maintenance,
                                 diag);
-    if (history->store && !err)
-        err = watching_start(&options->settings->watch, history->store, options->log,
-                             &history->watching, diag);
     return err ? err : recording_start(&recording, &history->recording, diag);
+}
+
+/* Without it, history is recorded nevertheless. */
+static void start_watching(struct local_history *history,
+                           const struct local_history_options *options) {
+    struct sonde_diag diag = {0};
+    char line[512];
+    if (!history->store)
+        return;
+    sonde_err err = watching_start(&options->settings->watch, history->store, options->log,
+                                   &history->watching, &diag);
+    if (!err)
+        return;
+    snprintf(line, sizeof line, "changes are not looked for: %.400s", sonde_diag_text(&diag, err));
+    options->log(line);
 }
 
 sonde_err local_history_settings_read(struct local_history_settings *settings, bool has_store,
@@ -106,6 +118,7 @@ struct local_history *local_history_open(const struct local_history_options *opt
         return NULL;
     }
     err = start(history, options, engine, &diag);
+    start_watching(history, options);
     if (!err)
         return history;
     /* What was recorded earlier can still be queried. */

@@ -11,7 +11,7 @@
 
 #include "service/engine/engine.h"
 #include "service/programs/keep_text.h"
-#include "service/programs/watching.h"
+#include "service/programs/store_threads/watching.h"
 #include "service/rpc/server.h"
 
 #define LOCAL_HISTORY_KEEP_S     (7 * 86400u)

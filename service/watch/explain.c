@@ -159,6 +159,7 @@ static Sonde__V1__ChangedFunction *make_function(const struct explaining *explai
             (char *)find_name(explaining, sides, names[change->moved_from], NULL);
     function->before = change->before;
     function->after = change->after;
+    function->factor = change->factor;
     function->low = change->low;
     function->high = change->high;
     return function;

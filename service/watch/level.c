@@ -18,8 +18,9 @@
 struct finder {
     const struct level_input *input;
     size_t slots[LEVEL_SLOTS], count;
-    double rest[LEVEL_SLOTS]; /* by slot of the finder: of the functions that still count */
-    bool *is_removed;         /* by function */
+    double rest[LEVEL_SLOTS];      /* by slot of the finder: of the functions that still count */
+    double unchanged[LEVEL_SLOTS]; /* the same of those that are no candidates */
+    bool *is_removed;              /* by function */
 };
 
 struct test {
@@ -165,6 +166,7 @@ static void find_all(struct finder *finder, size_t after, struct candidates *can
     while (candidates->count < MOST_REMOVED &&
            find_next(finder, after, candidates->threshold, &candidates->items[candidates->count]))
         take_away(finder, candidates->items[candidates->count++].function);
+    memcpy(finder->unchanged, finder->rest, sizeof finder->unchanged);
     reset(finder);
 }
 
@@ -210,6 +212,20 @@ static struct candidate *partner_of(struct candidates *candidates, double missin
     return best && fabs(change_of(best) - missing) < fabs(missing) ? best : NULL;
 }
 
+/* A share is not a cost: it also depends on how much others have. */
+static double cost_factor(const struct finder *finder, const double *values, size_t after) {
+    double sums[2] = {0}, others[2] = {0};
+    for (size_t i = 0; i < finder->count; i++) {
+        int side = i + after >= finder->count;
+        sums[side] += values[i];
+        others[side] += finder->unchanged[i];
+    }
+    if (sums[0] <= 0)
+        return 0;
+    return others[0] > 0 && others[1] > 0 ? sums[1] / sums[0] * others[0] / others[1]
+                                          : sums[1] / sums[0];
+}
+
 static void set_change(const struct finder *finder, const double *values, size_t after,
                        struct level_change *change) {
     struct test test = test_values(finder, values, after, 0);
@@ -219,6 +235,7 @@ static void set_change(const struct finder *finder, const double *values, size_t
     change->low = test.after - test.before - half;
     change->high = test.after - test.before + half;
     change->t = test.t;
+    change->factor = cost_factor(finder, values, after);
     change->kind = test.after > test.before ? LEVEL_MORE : LEVEL_LESS;
 }
 

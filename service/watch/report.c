@@ -76,8 +76,8 @@ static void write_line(const Sonde__V1__Change *change, char *line, size_t size)
     struct tm utc;
     if (gmtime_r(&seconds, &utc))
         strftime(at, sizeof at, "%FT%H:%MZ", &utc);
-    if (first->kind != SONDE__V1__CHANGE_KIND__CHANGE_KIND_MOVED && first->before > 0)
-        snprintf(what, sizeof what, "%+.0f %%", 100 * (first->after / first->before - 1));
+    if (first->kind != SONDE__V1__CHANGE_KIND__CHANGE_KIND_MOVED && first->factor > 0)
+        snprintf(what, sizeof what, "%+.0f %%", 100 * (first->factor - 1));
     else if (first->kind != SONDE__V1__CHANGE_KIND__CHANGE_KIND_MOVED)
         snprintf(what, sizeof what, "new with %.1f %%", 100 * first->after);
     if (*change->host)

@@ -144,13 +144,22 @@ static int start_thread(struct webhook *webhook) {
     return os_error;
 }
 
+static sonde_err read_url(const char *url, struct export_address *address,
+                          struct sonde_diag *diag) {
+    return address_read("--watch-webhook", url, EXPORT_PATH_GIVEN, address, diag);
+}
+
+sonde_err webhook_check(const char *url, struct sonde_diag *diag) {
+    struct export_address address;
+    return read_url(url, &address, diag);
+}
+
 sonde_err webhook_create(const struct webhook_options *options, struct webhook **created,
                          struct sonde_diag *diag) {
     static const struct export_headers no_headers;
     struct export_address address;
     *created = NULL;
-    sonde_err err =
-        address_read("--watch-webhook", options->url, EXPORT_PATH_GIVEN, &address, diag);
+    sonde_err err = read_url(options->url, &address, diag);
     if (err)
         return err;
     struct webhook *webhook = calloc(1, sizeof *webhook);

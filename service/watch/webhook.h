@@ -45,6 +45,8 @@ struct webhook_state {
 
 struct webhook;
 
+/* Whether it is a URL that can be posted to. SONDE_INVALID_ARGUMENT. */
+SONDE_MUST_USE sonde_err webhook_check(const char *url, struct sonde_diag *diag);
 /* SONDE_INVALID_ARGUMENT: the URL; SONDE_NOT_AVAILABLE: there is no libcurl. */
 SONDE_MUST_USE sonde_err webhook_create(const struct webhook_options *options,
                                         struct webhook **webhook, struct sonde_diag *diag);

@@ -242,7 +242,7 @@ def test_history_lists_changes():
     out, err = sonde("history", "--changes", "redis", "--from", "1700000000", "--until", "1700000600")
     lines = out.splitlines()
     check.equal(lines[0], "2023-11-14 22:18:20  redis, version (none) -> 1.5")
-    check.equal(lines[1], "  sort  +25.0 %  (25.00 % -> 31.25 % of the service, ± 3.12)")
+    check.equal(lines[1], "  sort  +37.5 %  (25.00 % -> 31.25 % of the service, ± 3.12)")
     check.equal(lines[2], "    called by handle < main")
     check.equal(lines[3], "  new?[2J  moved  (12.50 % -> 12.50 % of the service, ± 0.00), before in old")
     check.contains(lines[4], "{service: redis,from_unix_ns: 1700000000000000000,until_unix_ns: 17000006")

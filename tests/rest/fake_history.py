@@ -199,7 +199,7 @@ class History:
             self.service.fail(context, request.service[len("error-"):])
         answer = self.m.ListChangesResponse(is_cut=True)
         change = answer.changes.add(service="redis", event="on-cpu", from_unix_ns=1700000000 * 10**9, until_unix_ns=1700000300 * 10**9)
-        change.functions.add(function="sort", kind="CHANGE_KIND_MORE", before=0.25, after=0.3125, low=0.03125, high=0.09375, callers=["handle", "main"])
+        change.functions.add(function="sort", kind="CHANGE_KIND_MORE", before=0.25, after=0.3125, factor=1.375, low=0.03125, high=0.09375, callers=["handle", "main"])
         change.functions.add(function="new\x1b[2J", kind="CHANGE_KIND_MOVED", moved_from="old", before=0.125, after=0.125)
         change.labels.add(name="version", before="", after="1.5")
         answer.changes.add(service=self.echo(request), host="b").functions.add(function="fresh", kind="CHANGE_KIND_MORE", after=0.125)

@@ -9,7 +9,7 @@
  * time is that of the whole process while it looks, per slot of 5 minutes. */
 #include "service/store/sqlite/sqlite.h"
 #include "service/watch/watcher.h"
-#include "tests/unit/watch/fleet.h"
+#include "tests/unit/store/watch/fleet.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * The thread that maintains a store, and the option that says how long history is kept. */
 #include "service/programs/keep_text.h"
-#include "service/programs/maintenance.h"
+#include "service/programs/store_threads/maintenance.h"
 #include "service/store/selector/selector.h"
 #include "tests/unit/check.h"
 

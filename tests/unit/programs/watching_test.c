@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/programs/watching.h"
+#include "service/programs/store_threads/watching.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store/fake_store.h"
 
@@ -20,6 +20,8 @@ TEST(a_watcher_needs_a_history_and_a_webhook_a_watcher) {
     CHECK_STR(diag.text, "--watch needs --history");
     CHECK_INT(check(false, "http://a", true, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "--watch-webhook needs --watch");
+    CHECK_INT(check(true, "hooks", true, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "--watch-webhook: the URL has an unknown scheme") != NULL);
 }
 
 TEST(it_reports_its_state_and_that_of_the_webhook) {

@@ -15,7 +15,7 @@ static void print_change(const Sonde__V1__ChangedFunction *function) {
     else if (function->before <= 0)
         fputs("new", stdout);
     else
-        printf("%+.1f %%", 100 * (function->after / function->before - 1));
+        printf("%+.1f %%", 100 * (function->factor - 1));
 }
 
 /* "  parse  +12.3 %  3.0 % -> 3.4 % of the service, ± 0.1" */

@@ -13,8 +13,8 @@ struct fake_answer {
     const char *body; /* len bytes */
     size_t len;
     const char *header; /* one more line, "Name: value"; NULL = none */
-    bool is_truncated; /* announces one byte more than it sends */
-    bool is_silent;    /* never answers; the connection stays open */
+    bool is_truncated;  /* announces one byte more than it sends */
+    bool is_silent;     /* never answers; the connection stays open */
 };
 
 /* request has the first line, the headers and the body. Runs on the server's thread. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Changes that a watcher found. */
+#include "service/store/sqlite/db/db.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store/sqlite/scene.h"
 
-#include <sqlite3.h>
 #include <string.h>
 
 static struct scene scene;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/watch/fleet.h"
+#include "tests/unit/store/watch/fleet.h"
 
 #include <math.h>
 #include <string.h>

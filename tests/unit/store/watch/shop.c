@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/watch/shop.h"
+#include "tests/unit/store/watch/shop.h"
 
 #include "service/watch/level.h"
 #include "service/watch/watcher.h"

@@ -2,8 +2,8 @@
  *
  * A thread that maintains a store: it deletes what is too old or too much, and lets the engine
  * rebuild its rollups. Thread safety: one thread starts and stops. */
-#ifndef SONDE_SERVICE_PROGRAMS_MAINTENANCE_H
-#define SONDE_SERVICE_PROGRAMS_MAINTENANCE_H
+#ifndef SONDE_SERVICE_PROGRAMS_STORE_THREADS_MAINTENANCE_H
+#define SONDE_SERVICE_PROGRAMS_STORE_THREADS_MAINTENANCE_H
 
 #include "service/store/store.h"
 

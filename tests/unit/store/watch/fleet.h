@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A made-up service on several hosts, sampled at 19 Hz, in slots of 5 minutes. */
-#ifndef SONDE_TESTS_UNIT_WATCH_FLEET_H
-#define SONDE_TESTS_UNIT_WATCH_FLEET_H
+#ifndef SONDE_TESTS_UNIT_STORE_WATCH_FLEET_H
+#define SONDE_TESTS_UNIT_STORE_WATCH_FLEET_H
 
 #include "service/watch/level.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/programs/maintenance.h"
+#include "service/programs/store_threads/maintenance.h"
 
 #include "api/base/clock.h"
 #include "service/locks.h"

@@ -3,7 +3,7 @@
  * Changes that were planted in simulated histories, and histories without one. */
 #include "service/watch/level.h"
 #include "tests/unit/check.h"
-#include "tests/unit/watch/fleet.h"
+#include "tests/unit/store/watch/fleet.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -162,7 +162,8 @@ TEST(a_renamed_function_is_a_cost_that_moved) {
     CHECK_INT(result.changes[0].moved_from, ==, before);
 }
 
-/* The largest function takes in one of 3 %. Its own cost changes by less than is worth a finding. */
+/* The largest function takes in one of 3 %. Its own cost changes by less than is worth a
+ * finding. */
 TEST(a_function_that_was_inlined_into_its_caller_is_a_cost_that_moved) {
     begin(20, SEED);
     fleet.unrest = 0.02;
@@ -221,6 +222,7 @@ TEST(a_large_function_that_grows_has_no_echo_in_the_others) {
     CHECK_INT(result.count, ==, 1);
     CHECK_INT(result.changes[0].function, ==, 0);
     CHECK_INT(result.changes[0].kind, ==, LEVEL_MORE);
+    CHECK_NEAR(result.changes[0].factor, 1.5, 0.05); /* the share only grew by a quarter */
 }
 
 TEST(the_slot_of_the_change_is_found) {

@@ -2,8 +2,8 @@
  *
  * --watch and --watch-webhook of sonded and sonde-history: a watcher over their store
  * (service/watch/watcher.h). Thread safety: one thread, except watching_info. */
-#ifndef SONDE_SERVICE_PROGRAMS_WATCHING_H
-#define SONDE_SERVICE_PROGRAMS_WATCHING_H
+#ifndef SONDE_SERVICE_PROGRAMS_STORE_THREADS_WATCHING_H
+#define SONDE_SERVICE_PROGRAMS_STORE_THREADS_WATCHING_H
 
 #include "service/rpc/core/server_options.h"
 

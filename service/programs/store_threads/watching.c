@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/programs/watching.h"
+#include "service/programs/store_threads/watching.h"
 
 #include "service/watch/watcher.h"
 
@@ -17,7 +17,7 @@ sonde_err watching_check(const struct watching_settings *settings, bool has_stor
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--watch-webhook needs --watch");
     if (settings->is_on && !has_store)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--watch needs --history");
-    return SONDE_OK;
+    return settings->webhook ? webhook_check(settings->webhook, diag) : SONDE_OK;
 }
 
 sonde_err watching_start(const struct watching_settings *settings, struct store *store,

@@ -2,8 +2,8 @@
  *
  * A made-up service "shop" on some hosts, recorded in a store: main calls handle, which calls the
  * functions. A window is a slot long. */
-#ifndef SONDE_TESTS_UNIT_WATCH_SHOP_H
-#define SONDE_TESTS_UNIT_WATCH_SHOP_H
+#ifndef SONDE_TESTS_UNIT_STORE_WATCH_SHOP_H
+#define SONDE_TESTS_UNIT_STORE_WATCH_SHOP_H
 
 #include "service/store/store.h"
 
