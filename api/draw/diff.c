@@ -59,7 +59,8 @@ static void find_sides(const struct sonde_draw_diff *diff, struct sonde_blocks_s
 /* How much time a process got in one capture also depends on what else ran, which its samples do
  * not show; its shares do not. */
 enum verdict_measure sonde_draw_diff_measure(const struct sonde_draw_diff *diff, const char *type) {
-    size_t index = sonde_profile_find_type(diff->now, type);
+    size_t index = type ? sonde_profile_find_type(diff->now, type)
+                        : sonde_profile_info(diff->now)->default_type;
     struct sonde_value_type of_now = sonde_profile_type(diff->now, index);
     return diff->normalise || !draw_is_memory(&of_now) ? VERDICT_SHARE : VERDICT_AMOUNT;
 }
