@@ -205,11 +205,13 @@ static void put_doubt(const struct rows *rows, const struct verdict_cell *cells,
 /* A column of a text, which may be cut. */
 static void put_column(const char *text, struct sonde_buf *out) {
     size_t width = draw_text_width(text), len = 0;
+    size_t most = width > PLACE_COLUMNS ? PLACE_COLUMNS - 1 : PLACE_COLUMNS;
     sonde_buf_puts(out, "  ");
-    for (size_t chars = 0; text[len] && chars < PLACE_COLUMNS; chars++)
+    for (size_t chars = 0; text[len] && chars < most; chars++)
         for (len++; sonde_utf8_continues(text[len]);)
             len++;
     sonde_buf_append(out, text, len);
+    sonde_buf_puts(out, most < PLACE_COLUMNS ? "…" : "");
     for (; width < PLACE_COLUMNS; width++)
         sonde_buf_putc(out, ' ');
 }
@@ -220,7 +222,7 @@ static void put_places(const struct rows *rows, uint32_t row, struct sonde_buf *
     draw_put_process(&process, rows->tree, &rows->places[rows->order[row]]);
     put_column(sonde_buf_slice(&process).data, out);
     if (rows->has_modules)
-        put_column(frame->module, out);
+        put_column(frame->kind == SONDE_FRAME_KERNEL ? "[kernel]" : frame->module, out);
     sonde_buf_finish(&process);
 }
 

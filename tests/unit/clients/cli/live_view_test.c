@@ -90,6 +90,26 @@ TEST(windows_older_than_the_span_are_subtracted) {
     live_view_destroy(view);
 }
 
+TEST(a_frozen_view_shows_what_it_had_until_it_goes_on) {
+    struct live_view *view = live_view_create(2);
+    CHECK(add(view, true, 300, 100));
+    live_view_freeze(view, true);
+    struct sonde_buf frozen = draw(view, (struct live_options){0});
+    for (int i = 0; i < 3; i++) { /* the first window leaves the span meanwhile */
+        CHECK(add(view, false, 50, 50));
+        struct sonde_buf now = draw(view, (struct live_options){0});
+        CHECK_STR(now.data, frozen.data);
+        sonde_buf_finish(&now);
+    }
+    live_view_freeze(view, false);
+    struct sonde_buf out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, "last 2.0 s") != NULL);
+    CHECK(strstr(out.data, " 50.0 %  50.0 %  ##########            hot\n") != NULL);
+    sonde_buf_finish(&frozen);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
 TEST(rows_can_be_threads_sorted_by_total_and_filtered) {
     struct live_view *view = live_view_create(10);
     CHECK(add(view, true, 300, 100));
