@@ -7,7 +7,7 @@ import { addCondition, chooseBox, historyPath, quoteName, quoteValue } from './h
 import { sleep } from './load.js';
 import { address, getState, linkTo, setState } from './state.js';
 
-const REFRESH_MS = 60000, DAY_S = 86400, STEP_S = 1800, NOW_S = 60, ROWS = 10, SERIES = 200, BARS = [144, 22];
+const REFRESH_MS = 60000, DAY_S = 86400, STEP_S = 1800, NOW_S = 60, ROWS = 10, SERIES = 200, TOP_ROWS = 10, BARS = [144, 22];
 
 const labelValue = (one) => one.labels[0]?.value ?? '';
 const byLabel = (series) => new Map(series.map((one) => [labelValue(one), one]));
@@ -91,13 +91,15 @@ export class Overview {
         return `${this.by}\0${one.name}`;
     }
 
-    // What takes the most in the last hour, asked for one row after the other.
+    // What takes the most in the last hour, asked for one row after the other. Two builds of a program have a row each of a function.
     async findTops(now) {
         for (const one of this.rows.slice(0, this.limit)) {
             const { by } = this, key = this.topKey(one), where = by === 'service' ? { service: one.name } : { selector: `${quoteName(by)} = ${quoteValue(one.name)}` };
-            const answer = await this.ask('top', { ...where, from: now - (one.now ? 3600 : DAY_S), until: now, limit: 1 }), [found] = answer.functions ?? [];
+            const answer = await this.ask('top', { ...where, from: now - (one.now ? 3600 : DAY_S), until: now, limit: TOP_ROWS }), sums = new Map();
+            for (const { name, self } of answer.functions ?? []) sums.set(name, (sums.get(name) ?? 0) + number(self));
+            const [found] = [...sums].sort((a, b) => b[1] - a[1]);
             if (this.signal.aborted || by !== this.by) return;
-            this.tops.set(key, found ? `${found.name}  ${Math.round(100 * found.self / answer.total)} %` : '');
+            this.tops.set(key, found ? `${found[0]}  ${Math.round(100 * found[1] / answer.total)} %` : '');
         }
         this.draw();
     }

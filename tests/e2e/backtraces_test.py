@@ -62,6 +62,19 @@ def test_threads_can_be_selected_and_limited_in_number_and_depth():
         stack.sonde("threads", "crowd", "--tid", "1", status=1)
 
 
+def test_functions_without_names_are_places_in_their_file_as_in_profiles():
+    nameless = os.path.join(stack.WORK, "nameless")
+    subprocess.run(["strip", "-o", nameless, CROWD], check=True)
+    with stack.Server(nameless, "5", ready="ready") as server:
+        answer = list_threads("nameless")
+        worker = next(thread for thread in answer["threads"] if thread["name"] == "worker")
+        places = {name for name in names(answer, worker) if name.startswith("[nameless]+0x")}
+        assert places, names(answer, worker)
+        profile = server.get("/debug/pprof/profile?seconds=1&output=collapsed")[2].decode()
+        assert places & set(re.split(r"[;\n]| \d+$", profile)), (places, profile)
+        check.contains(server.get("/task_backtraces")[2].decode(), places.pop())
+
+
 def test_a_call_that_fails_with_eintr_after_a_stop_is_not_interrupted():
     with stack.Server(CROWD, "1", ready="ready") as server:
         for _ in range(150):

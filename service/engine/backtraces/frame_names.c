@@ -99,7 +99,8 @@ static struct engine_thread_frame note_frame(struct backtraces *all, uint64_t pc
     return frame;
 }
 
-/* Writes the frames of one pc, innermost first, and returns their number. */
+/* Writes the frames of one pc, innermost first, and returns their number. A function without a name
+ * has that of its place, as in profiles. */
 static uint32_t frames_of(struct naming *naming, uint64_t pc, struct engine_thread_frame *frames) {
     const struct symbol_answer *answer = answer_of(naming, pc);
     struct code_region *region = process_code_at(&naming->all->code, inside_of(pc));
@@ -115,18 +116,19 @@ static uint32_t frames_of(struct naming *naming, uint64_t pc, struct engine_thre
         .kind = region && !module && region->mapping->inode == 0 ? SONDE_FRAME_JIT
                                                                  : report_kind(module),
     };
-    uint32_t count = answer && answer->frame_count ? answer->frame_count : 1;
+    struct symbol_frame unnamed;
+    const struct symbol_frame *found = NULL;
+    uint32_t count = answer ? symbol_answer_frames(answer, &unnamed, &found) : 0;
     count = count < MAX_INLINED ? count : MAX_INLINED;
+    frames[0] = frame;
     for (uint32_t i = 0; i < count; i++) {
         frames[i] = frame;
-        if (!answer || !answer->frame_count)
-            continue;
-        frames[i].name = answer->frames[i].name;
-        frames[i].file = answer->frames[i].file;
-        frames[i].line = answer->frames[i].line;
+        frames[i].name = found[i].name;
+        frames[i].file = found[i].file;
+        frames[i].line = found[i].line;
         frames[i].is_inlined = i + 1 < count;
     }
-    return count;
+    return count ? count : 1;
 }
 
 static sonde_err name_stack(struct naming *naming, const struct backtraces_stack *from,
