@@ -50,9 +50,7 @@ static bool add_all(const struct counting *counting, const struct sonde_profile 
         struct verdict_cell cell = cell_of(counting, &sample);
         if (sample.values[counting->type] < 0)
             return false;
-        whole->value += cell.value;
-        whole->samples += cell.samples;
-        whole->squares += cell.squares;
+        verdict_cell_add(whole, &cell);
     }
     return whole->samples >= 0.5 && whole->samples <= LARGEST_COUNT && whole->value > 0;
 }
@@ -123,7 +121,7 @@ static sonde_err sum_frames(struct draw_accuracy *accuracy, const struct countin
         blocks.values[i].cell = cell_of(counting, &sample);
     }
     if (!err)
-        err = draw_evidence_init(&evidence, tree, leaves, &blocks, NULL);
+        err = draw_evidence_init(&evidence, tree, leaves, &blocks);
     if (!err)
         err = draw_evidence_frames(&evidence, &accuracy->flat, &accuracy->cum);
     draw_evidence_finish(&evidence);

@@ -50,13 +50,15 @@ static struct sonde_draw_comparison comparison_of(const struct sonde_draw_diff *
 
 /* ---- What the samples say ---- */
 
-static struct sonde_blocks_side block_of(const struct sonde_profile *const *profile, double scale) {
-    return (struct sonde_blocks_side){profile, 1, scale > 0 ? scale : 1};
+static void find_sides(const struct sonde_draw_diff *diff, struct sonde_blocks_side sides[2]) {
+    sides[0] = sonde_time_parts_side(diff->base_parts, &diff->base,
+                                     diff->base_scale > 0 ? diff->base_scale : 1);
+    sides[1] = sonde_time_parts_side(diff->now_parts, &diff->now, 1);
 }
 
 /* How much time a process got in one capture also depends on what else ran, which its samples do
  * not show; its shares do not. */
-static enum verdict_measure measure_of(const struct sonde_draw_diff *diff, const char *type) {
+enum verdict_measure sonde_draw_diff_measure(const struct sonde_draw_diff *diff, const char *type) {
     size_t index = sonde_profile_find_type(diff->now, type);
     struct sonde_value_type of_now = sonde_profile_type(diff->now, index);
     return diff->normalise || !draw_is_memory(&of_now) ? VERDICT_SHARE : VERDICT_AMOUNT;
@@ -67,9 +69,7 @@ static void sum_blocks(const struct sonde_blocks *blocks, struct verdict_cell su
     for (size_t i = 0; i < blocks->value_count; i++) {
         const struct sonde_block_value *value = &blocks->values[i];
         struct verdict_cell *sum = &sums[value->block >= blocks->counts[0]];
-        sum->value += value->cell.value;
-        sum->samples += value->cell.samples;
-        sum->squares += value->cell.squares;
+        verdict_cell_add(sum, &value->cell);
     }
 }
 
@@ -79,7 +79,8 @@ static void put_doubts(struct sonde_buf *out, const struct sonde_blocks *blocks)
     const struct verdict_side sides[] = {{1, &sums[0], NULL, blocks->is_counted},
                                          {1, &sums[1], NULL, blocks->is_counted}};
     struct sonde_value_type type = sonde_profile_type(blocks->both, 0);
-    const struct draw_doubts doubts = {.has_verdicts = blocks->is_counted,
+    const struct draw_doubts doubts = {.has_verdicts = sonde_blocks_have_verdicts(blocks),
+                                       .is_correlated = blocks->is_correlated,
                                        .is_memory = draw_is_memory(&type),
                                        .samples = {sums[0].samples, sums[1].samples},
                                        .least_share_change =
@@ -98,11 +99,11 @@ static bool has_both(enum sonde_format format) {
 static sonde_err draw_both(const struct sonde_draw_diff *diff, enum sonde_format format,
                            const struct sonde_draw_options *wanted, struct sonde_buf *out,
                            struct sonde_diag *diag) {
-    const struct sonde_blocks_side sides[] = {block_of(&diff->base, diff->base_scale),
-                                              block_of(&diff->now, 1)};
+    struct sonde_blocks_side sides[2];
     struct sonde_draw_comparison comparison = comparison_of(diff, wanted->type);
     struct sonde_buf note = {0};
     struct sonde_blocks blocks;
+    find_sides(diff, sides);
     sonde_err err = sonde_profile_compare_blocks(sides, wanted->type, &blocks, diag);
     if (err)
         return err;
@@ -127,22 +128,27 @@ static bool has_functions(enum sonde_format format) {
            format == SONDE_FORMAT_SVG_CALLGRAPH;
 }
 
+bool sonde_draw_judges(enum sonde_format format) {
+    return has_both(format) || has_functions(format);
+}
+
 static sonde_err compare_functions(const struct sonde_draw_diff *diff, enum sonde_format format,
                                    const char *type, struct sonde_draw_comparison *comparison,
                                    struct sonde_comparison **functions, struct sonde_buf *note,
                                    struct sonde_diag *diag) {
-    const struct sonde_blocks_side sides[] = {block_of(&diff->base, diff->base_scale),
-                                              block_of(&diff->now, 1)};
-    const struct sonde_comparison_options options = {.type = type,
-                                                     .measure = measure_of(diff, type)};
+    struct sonde_blocks_side sides[2];
+    const struct sonde_comparison_options options = {
+        .type = type, .measure = sonde_draw_diff_measure(diff, type)};
     *functions = NULL;
     if (!has_functions(format))
         return SONDE_OK;
+    find_sides(diff, sides);
     sonde_err err = sonde_comparison_create(sides, &options, functions, diag);
     if (err)
         return err;
     const struct draw_doubts doubts = {
         .has_verdicts = (*functions)->has_verdicts,
+        .is_correlated = (*functions)->is_correlated,
         .is_memory = draw_is_memory(&(*functions)->type),
         .samples = {(*functions)->samples[0], (*functions)->samples[1]},
         .least_share_change = (*functions)->least_share_change};

@@ -6,6 +6,7 @@
 #define SONDE_API_DRAW_DIFF_H
 
 #include "api/draw/draw.h"
+#include "api/profile/diff/time_parts.h"
 
 struct sonde_draw_diff {
     const struct sonde_profile *base, *now;
@@ -13,7 +14,16 @@ struct sonde_draw_diff {
     bool growth_only;                 /* only stacks that grew, drawn like a single profile */
     bool normalise;                   /* first scale the new values to the base's total */
     double base_scale; /* the base's values were multiplied by it before; 0 = they were not */
+    /* Of the same time, with the same scale. NULL: unknown, so samples count as independent. */
+    const struct sonde_time_parts *base_parts, *now_parts;
 };
+
+/* Whether the format says how sure changes are, so that parts of the sides' time are needed. */
+bool sonde_draw_judges(enum sonde_format format);
+
+/* How the sides are compared: memory by amounts, unless it is scaled; everything else by shares of
+ * the total. type: NULL = the default. */
+enum verdict_measure sonde_draw_diff_measure(const struct sonde_draw_diff *diff, const char *type);
 
 /* A flame graph draws the new profile, red where a function grew for certain, blue where it shrank,
  * grey where the change is within noise, and lists what is only in the base. Memory is compared by

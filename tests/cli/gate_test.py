@@ -47,13 +47,14 @@ def field(number, value):
     return varint(number << 3 | 2) + varint(len(value)) + value
 
 
-def profile(costs, kind=("samples", "count"), clock=None, period=1, seconds=1):
-    """A pprof profile of functions that `main` calls, with their numbers of samples."""
-    strings = ["", *kind, *(clock or kind), "main", *costs]
+def profile(costs, kind=("samples", "count"), clock=None, period=1, seconds=1, source=""):
+    """A pprof profile of functions that `main` calls, with their numbers of samples; all of them are in one source file."""
+    strings = ["", *kind, *(clock or kind), "main", *costs, source]
     body = field(1, field(1, 1) + field(2, 2)) + field(11, field(1, 3) + field(2, 4)) + field(12, period)
     body += field(9, next(TIMES)) + field(10, int(seconds * 1e9))
     for number, name in enumerate(["main", *costs], 1):
-        body += field(4, field(1, number) + field(4, field(1, number))) + field(5, field(1, number) + field(2, number + 4))
+        body += field(4, field(1, number) + field(4, field(1, number)))
+        body += field(5, field(1, number) + field(2, number + 4) + field(4, len(strings) - 1) + field(5, 7))
         if costs.get(name):
             body += field(2, field(1, varint(number) + varint(1)) + field(2, varint(costs[name])))
     return body + b"".join(field(6, text.encode()) for text in strings)
@@ -138,6 +139,30 @@ def test_reports_have_the_format_of_their_extension():
     (run,) = json.loads(read("r.sarif"))["runs"]
     check.equal([(one["ruleId"], one["level"]) for one in run["results"]], [("limit-exceeded", "error"), ("cause", "note")])
     check.equal([name for name in os.listdir(FOLDER) if name.startswith("r.") and name not in files], [], "temporary files")
+
+
+def places(*words):
+    """The files and lines of a SARIF report's results. GitHub refuses a report in which one has none."""
+    gate("--base", *BASE, "--report", "places.sarif", *words, status=10)
+    (run,) = json.loads(read("places.sarif"))["runs"]
+    found = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    return [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in found]
+
+
+def test_each_result_of_a_sarif_report_has_a_place():
+    inside = os.path.join(os.path.realpath(FOLDER), "src/größe 1.c")
+    words = ("--function", "^nothing=5%", "--new")
+    check.equal(places(*words, *runs("inside", factor=1.5, source=inside)), [("src/gr%C3%B6%C3%9Fe%201.c", 7)] * 3)
+    check.equal(places(*words, *runs("outside", factor=1.5, source="/usr/src/a.c")), [("file:///usr/src/a.c", 7)] * 3)
+    check.equal(places(*words, *runs("relative", factor=1.5, source="./a.c")), [("a.c", 7)] * 3)
+    check.equal(places(*words, *SLOW), [("sonde-gate", 1)] * 3)
+
+
+def test_a_result_that_cannot_be_printed_is_a_failure():
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([SONDE, "gate", "--base", *BASE, "--new", *SAME], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                              check=False, cwd=FOLDER)
+    check.equal(done.returncode, 1, done.stderr)
 
 
 def test_a_report_that_cannot_be_written_or_has_no_format_is_an_error():

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Saved captures, with the fake engine, whose profiles have 3 stacks of 10 samples each. */
+#include "api/profile/pprof/pprof.h"
+#include "api/profile/timeline.h"
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 
@@ -292,6 +294,30 @@ static sonde_err get_range(uint32_t from_ms, uint32_t until_ms, struct sonde_dia
     request.until_ms = until_ms;
     request.rendering = &rendering;
     return stream(&client_get_capture, &request, diag);
+}
+
+TEST(the_time_bins_of_a_capture_come_behind_its_profile) {
+    Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct sonde_profile *profile;
+    struct sonde_timeline *timeline;
+    setup_begin(&setup);
+    capture(true, "");
+    rendering.format = SONDE__V1__FORMAT__PPROF;
+    request.id = 1;
+    request.rendering = &rendering;
+    CHECK_INT(stream(&client_get_capture, &request, NULL), ==, SONDE_OK);
+    size_t len = got.bytes.len;
+    request.with_timeline = true;
+    CHECK_INT(stream(&client_get_capture, &request, NULL), ==, SONDE_OK);
+    CHECK_INT(got.bytes.len, >, len);
+    CHECK_INT(sonde_pprof_read(sonde_buf_slice(&got.bytes), 1 << 20, &profile, NULL), ==, SONDE_OK);
+    const struct sonde_slice bins = {got.bytes.data + len, got.bytes.len - len};
+    CHECK_INT(sonde_timeline_read(bins, profile, &timeline, NULL), ==, SONDE_OK);
+    CHECK_INT(timeline->count, >, 0);
+    sonde_timeline_destroy(timeline);
+    sonde_profile_destroy(profile);
+    setup_end(&setup);
 }
 
 TEST(the_timeline_of_a_saved_capture_adds_up_to_its_time) {

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* By node. */
 struct arrays {
@@ -64,23 +65,55 @@ static double factor_of(const struct sonde_comparison_function *function) {
                                                    : INFINITY;
 }
 
-/* The totals without the functions that changed by a larger factor, in the other direction. */
-static void subtract_larger(const struct draw_evidence *evidence,
-                            const struct sonde_comparison_function *const *functions,
-                            const struct verdict_cell *totals, const struct verdict_cause *causes,
-                            size_t count, size_t number, struct verdict_cell *rest) {
+/* What is subtracted from the totals before a cause is looked at again. By node. */
+struct echo {
+    const struct draw_evidence *evidence;
+    const struct arrays *arrays;
+    bool *is_larger;           /* by frame: it changed by a larger factor, in the other direction */
+    bool *has_cause;           /* the cause, or a node below, calls it */
+    bool *is_settled;          /* a part of the cause, or already subtracted */
+    struct verdict_cell *rest; /* by block */
+};
+
+static void mark_larger(struct echo *echo, const struct sonde_comparison_function *const *functions,
+                        const struct verdict_cause *causes, size_t count, size_t number) {
     double factor = factor_of(functions[causes[number].function]);
-    for (size_t i = 0; i < evidence->blocks; i++)
-        rest[i] = evidence->total[DRAW_TREE_ROOT + i];
     for (size_t k = 0; k < count; k++) {
-        const struct verdict_cell *part = &totals[causes[k].function * evidence->blocks];
         bool is_opposite = (causes[k].change > 0) != (causes[number].change > 0);
-        if (!is_opposite || factor_of(functions[causes[k].function]) <= factor)
-            continue;
-        for (size_t i = 0; i < evidence->blocks; i++) {
-            rest[i].value -= part[i].value;
-            rest[i].samples -= part[i].samples;
-            rest[i].squares -= part[i].squares;
+        echo->is_larger[causes[k].function] =
+            is_opposite && factor_of(functions[causes[k].function]) > factor;
+    }
+}
+
+/* A caller of the cause cannot be left out, because the cause is a part of it. */
+static void mark_callers(struct echo *echo, uint32_t cause) {
+    const struct arrays *arrays = echo->arrays;
+    size_t nodes = echo->evidence->tree->nodes.count;
+    memset(echo->has_cause, 0, nodes * sizeof *echo->has_cause);
+    for (size_t i = nodes - 1; i > DRAW_TREE_ROOT; i--) {
+        echo->has_cause[i] |= arrays->functions[i] == cause;
+        echo->has_cause[arrays->parents[i]] |= echo->has_cause[i];
+    }
+}
+
+/* The totals without the functions that changed by a larger factor, in the other direction. Parents
+ * come before their children. */
+static void subtract_larger(struct echo *echo, uint32_t cause) {
+    const struct draw_evidence *evidence = echo->evidence;
+    const struct arrays *arrays = echo->arrays;
+    size_t blocks = evidence->blocks;
+    memcpy(echo->rest, &evidence->total[DRAW_TREE_ROOT], blocks * sizeof *echo->rest);
+    mark_callers(echo, cause);
+    echo->is_settled[DRAW_TREE_ROOT] = false;
+    for (size_t i = DRAW_TREE_ROOT + 1; i < evidence->tree->nodes.count; i++) {
+        bool is_done = echo->is_settled[arrays->parents[i]];
+        bool is_part = !is_done && !echo->has_cause[i] && echo->is_larger[arrays->functions[i]];
+        echo->is_settled[i] = is_done || is_part || arrays->functions[i] == cause;
+        for (size_t block = 0; is_part && block < blocks; block++) {
+            const struct verdict_cell *part = &evidence->total[i * blocks + block];
+            echo->rest[block].value -= part->value;
+            echo->rest[block].samples -= part->samples;
+            echo->rest[block].squares -= part->squares;
         }
     }
 }
@@ -97,22 +130,45 @@ static bool is_echo(const struct draw_evidence *evidence, const struct verdict_c
     return change.p > 1 - confidence || (change.change > 0) != (cause->change > 0);
 }
 
-/* Returns the number of causes that remain, in their order. */
-static size_t drop_echoes(const struct sonde_comparison *comparison,
-                          const struct draw_evidence *evidence,
-                          const struct sonde_comparison_function *const *functions,
-                          const struct verdict_cell *totals, struct verdict_cause *causes,
-                          size_t count, struct verdict_cell *rest) {
+static void echo_finish(struct echo *echo) {
+    free(echo->is_larger);
+    free(echo->has_cause);
+    free(echo->is_settled);
+    free(echo->rest);
+}
+
+static bool echo_init(struct echo *echo, const struct draw_evidence *evidence,
+                      const struct arrays *arrays) {
+    size_t nodes = evidence->tree->nodes.count;
+    *echo = (struct echo){.evidence = evidence,
+                          .arrays = arrays,
+                          .is_larger = calloc(evidence->tree->frames.count + 1, sizeof(bool)),
+                          .has_cause = calloc(nodes + 1, sizeof(bool)),
+                          .is_settled = calloc(nodes + 1, sizeof(bool)),
+                          .rest = calloc(evidence->blocks + 1, sizeof(struct verdict_cell))};
+    return echo->is_larger && echo->has_cause && echo->is_settled && echo->rest;
+}
+
+/* Leaves the causes that remain, in their order. */
+static sonde_err drop_echoes(const struct draw_evidence *evidence, const struct arrays *arrays,
+                             const struct sonde_comparison_function *const *functions,
+                             const struct verdict_cell *totals, double confidence,
+                             struct verdict_cause *causes, size_t *count) {
     bool is_dropped[VERDICT_MAX_CAUSES] = {false};
+    struct echo echo;
     size_t kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        subtract_larger(evidence, functions, totals, causes, count, i, rest);
-        is_dropped[i] = is_echo(evidence, totals, &causes[i], comparison->confidence, rest);
+    bool has_memory = echo_init(&echo, evidence, arrays);
+    for (size_t i = 0; i < *count && has_memory; i++) {
+        mark_larger(&echo, functions, causes, *count, i);
+        subtract_larger(&echo, causes[i].function);
+        is_dropped[i] = is_echo(evidence, totals, &causes[i], confidence, echo.rest);
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < *count; i++)
         if (!is_dropped[i])
             causes[kept++] = causes[i];
-    return kept;
+    *count = kept;
+    echo_finish(&echo);
+    return has_memory ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
 static void set_cause(struct sonde_comparison_cause *cause, const struct draw_tree *tree,
@@ -138,12 +194,11 @@ static sonde_err explain(struct sonde_comparison *comparison, const struct draw_
                                          .changes = arrays->changes,
                                          .is_changed = arrays->is_changed};
     struct verdict_cause causes[VERDICT_MAX_CAUSES];
-    struct verdict_cell *rest = calloc(evidence->blocks, sizeof *rest);
     size_t count = 0;
-    sonde_err err = rest ? verdict_explain(&changes, causes, &count) : SONDE_OUT_OF_MEMORY;
+    sonde_err err = verdict_explain(&changes, causes, &count);
     if (!err && comparison->measure == VERDICT_SHARE)
-        count = drop_echoes(comparison, evidence, functions, totals, causes, count, rest);
-    free(rest);
+        err = drop_echoes(evidence, arrays, functions, totals, comparison->confidence, causes,
+                          &count);
     comparison->causes = err ? NULL : calloc(count + 1, sizeof *comparison->causes);
     if (!comparison->causes)
         return SONDE_OUT_OF_MEMORY;

@@ -35,16 +35,9 @@ bool draw_is_noise(const struct sonde_draw_comparison *sides, const char *name,
            function->total[functions->measure].verdict != VERDICT_MORE;
 }
 
-double draw_change_whole(const struct sonde_comparison *comparison) {
-    const struct verdict_change *whole = &comparison->whole;
-    if (comparison->measure == VERDICT_SHARE)
-        return 1;
-    return whole->before > 0 ? whole->before : whole->after;
-}
-
 #define FEW 0.05 /* share of the total: if larger changes can be overlooked, say so */
 
-void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts) {
+static void put_least_change(struct sonde_buf *out, const struct draw_doubts *doubts) {
     double least = doubts->least_share_change;
     if (!doubts->has_verdicts)
         sonde_buf_puts(out,
@@ -58,4 +51,14 @@ void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts) {
                          "%.0f and %.0f samples: in a large function, changes below %.0f %% of "
                          "the total cannot be seen",
                          doubts->samples[0], doubts->samples[1], 100 * least);
+}
+
+void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts) {
+    size_t len = out->len;
+    put_least_change(out, doubts);
+    if (doubts->has_verdicts && doubts->is_correlated)
+        sonde_buf_printf(out,
+                         "%sthe work changes slowly within the time of a side, so intervals may be "
+                         "too narrow; longer times would show more",
+                         out->len > len ? "; " : "");
 }

@@ -12,15 +12,14 @@ void draw_put_percent_change(struct sonde_buf *out, const struct verdict_change 
 /* " ~" for noise, " ?" for too few samples, otherwise "". */
 const char *draw_verdict_mark(const struct sonde_comparison *comparison,
                               const struct verdict_change *change);
-/* What percentages of changes are of: the base's total, or 1 for shares. */
-double draw_change_whole(const struct sonde_comparison *comparison);
 struct draw_doubts {
     bool has_verdicts, is_memory;
-    double samples[2]; /* on each side */
+    bool is_correlated; /* as in sonde_blocks */
+    double samples[2];  /* on each side */
     double least_share_change;
 };
-/* Appends why verdicts are missing, or how large changes must be to be seen if samples are few;
- * nothing otherwise. */
+/* Appends why verdicts are missing, how large changes must be to be seen if samples are few, and
+ * whether intervals are too narrow; nothing otherwise. */
 void draw_put_doubts(struct sonde_buf *out, const struct draw_doubts *doubts);
 
 /* Whether the growth of a function may be noise. False if it is not known. */

@@ -67,14 +67,14 @@ static void put_cause(struct sonde_buf *out, const struct sonde_comparison *comp
 }
 
 static void put_side(struct sonde_buf *out, const char *key, const struct sonde_draw_side *side,
-                     double samples, bool is_counted) {
+                     double samples, size_t blocks, bool is_counted) {
     sonde_buf_printf(out, "\"%s\":{\"name\":", key);
     draw_json(out, side->name);
     sonde_buf_printf(out, ",\"timeUnixNs\":\"%lld\",\"durationNs\":\"%lld\",\"total\":\"%lld\",",
                      (long long)side->time_unix_ns, (long long)side->duration_ns,
                      (long long)side->total);
     put_number(out, "samples", is_counted ? samples : NAN);
-    sonde_buf_putc(out, '}');
+    sonde_buf_printf(out, ",\"blocks\":%zu}", blocks);
 }
 
 static void put_head(const struct sonde_comparison *comparison,
@@ -86,9 +86,11 @@ static void put_head(const struct sonde_comparison *comparison,
     sonde_buf_printf(out, ",\"measure\":\"%s\",\"confidence\":%g,",
                      comparison->measure == VERDICT_SHARE ? "share" : "amount",
                      comparison->confidence);
-    put_side(out, "base", &sides->base, comparison->samples[0], comparison->is_counted);
+    put_side(out, "base", &sides->base, comparison->samples[0], comparison->blocks[0],
+             comparison->is_counted);
     sonde_buf_putc(out, ',');
-    put_side(out, "new", &sides->now, comparison->samples[1], comparison->is_counted);
+    put_side(out, "new", &sides->now, comparison->samples[1], comparison->blocks[1],
+             comparison->is_counted);
     sonde_buf_puts(out, ",\"whole\":");
     put_change(out, &comparison->whole);
     sonde_buf_puts(out, "},");

@@ -125,7 +125,7 @@ void draw_changes_table(const struct sonde_comparison *comparison,
     struct table table = {.comparison = comparison,
                           .options = options,
                           .out = out,
-                          .whole = draw_change_whole(comparison),
+                          .whole = sonde_comparison_whole(comparison),
                           .is_normalised =
                               options->comparison && options->comparison->is_normalised};
     size_t count = 0, rows, shown = 0;

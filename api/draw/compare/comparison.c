@@ -72,6 +72,12 @@ static int compare_sizes(double x, double y) {
     return (fabs(x) < fabs(y)) - (fabs(x) > fabs(y));
 }
 
+static int compare_names(const struct sonde_comparison_function *x,
+                         const struct sonde_comparison_function *y) {
+    int order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->module, y->module);
+}
+
 static int compare(const void *a, const void *b, void *context) {
     const struct sonde_comparison_function *x = a, *y = b;
     enum verdict_measure measure = *(const enum verdict_measure *)context;
@@ -80,9 +86,25 @@ static int compare(const void *a, const void *b, void *context) {
         order = compare_sizes(x->self[measure].change, y->self[measure].change);
     if (order == 0)
         order = compare_sizes(x->total[measure].change, y->total[measure].change);
-    if (order == 0)
-        order = strcmp(x->name, y->name);
-    return order ? order : strcmp(x->module, y->module);
+    return order ? order : compare_names(x, y);
+}
+
+static int compare_by_name(const void *a, const void *b) {
+    return compare_names(*(const struct sonde_comparison_function *const *)a,
+                         *(const struct sonde_comparison_function *const *)b);
+}
+
+static sonde_err sort(struct sonde_comparison *comparison) {
+    size_t count = comparison->function_count;
+    qsort_r(comparison->functions, count, sizeof *comparison->functions, compare,
+            &comparison->measure);
+    comparison->by_name = calloc(count + 1, sizeof *comparison->by_name);
+    if (!comparison->by_name)
+        return SONDE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        comparison->by_name[i] = &comparison->functions[i];
+    qsort(comparison->by_name, count, sizeof *comparison->by_name, compare_by_name);
+    return SONDE_OK;
 }
 
 /* ---- Making ---- */
@@ -105,10 +127,10 @@ static sonde_err make_functions(struct making *making) {
         comparison->function_count++;
     }
     err = judge(comparison);
+    if (!err)
+        err = sort(comparison);
     if (err)
         return err;
-    qsort_r(comparison->functions, comparison->function_count, sizeof *comparison->functions,
-            compare, &comparison->measure);
     for (size_t i = 0; i < comparison->function_count; i++)
         making->functions[comparison->functions[i].frame] = &comparison->functions[i];
     return SONDE_OK;
@@ -127,7 +149,7 @@ static void set_whole(struct making *making) {
 }
 
 static sonde_err make(struct making *making, const struct sonde_blocks *blocks,
-                      const double *exposures, struct sonde_diag *diag) {
+                      struct sonde_diag *diag) {
     struct sonde_comparison *comparison = making->comparison;
     struct draw_tree_options options = {
         .base_index = 1, .merge_threads = true, .no_negatives = true};
@@ -136,7 +158,12 @@ static sonde_err make(struct making *making, const struct sonde_blocks *blocks,
     sonde_err err = leaves ? draw_tree_build(blocks->both, &options, &comparison->tree, diag)
                            : SONDE_OUT_OF_MEMORY;
     if (!err)
-        err = draw_evidence_init(&making->evidence, comparison->tree, leaves, blocks, exposures);
+        err = draw_evidence_init(&making->evidence, comparison->tree, leaves, blocks);
+    if (err == SONDE_TOO_LARGE)
+        err = sonde_fail(diag, err,
+                         "%u functions in call stacks of %zu profiles are too many to compare; "
+                         "compare fewer or shorter ones",
+                         comparison->tree->nodes.count, blocks->counts[0] + blocks->counts[1]);
     if (!err)
         err = make_functions(making);
     if (!err) {
@@ -169,10 +196,11 @@ sonde_err sonde_comparison_create(const struct sonde_blocks_side sides[2],
     sonde_err err = sonde_profile_compare_blocks(sides, wanted->type, &blocks, diag);
     if (!err) {
         making.comparison->is_counted = blocks.is_counted;
-        making.comparison->has_verdicts =
-            blocks.is_counted || (blocks.counts[0] > 1 && blocks.counts[1] > 1);
+        making.comparison->has_verdicts = sonde_blocks_have_verdicts(&blocks);
+        making.comparison->is_correlated = blocks.is_correlated;
+        memcpy(making.comparison->blocks, blocks.counts, sizeof blocks.counts);
         making.comparison->type = sonde_profile_type(blocks.both, 0);
-        err = make(&making, &blocks, wanted->exposures, diag);
+        err = make(&making, &blocks, diag);
         making.comparison->both = blocks.both;
         blocks.both = NULL;
         if (err == SONDE_OUT_OF_MEMORY)
@@ -191,6 +219,7 @@ void sonde_comparison_destroy(struct sonde_comparison *comparison) {
     if (!comparison)
         return;
     free(comparison->functions);
+    free(comparison->by_name);
     free(comparison->causes);
     draw_tree_destroy(comparison->tree);
     sonde_profile_destroy(comparison->both);
@@ -200,16 +229,24 @@ void sonde_comparison_destroy(struct sonde_comparison *comparison) {
 const struct sonde_comparison_function *
 sonde_comparison_find(const struct sonde_comparison *comparison, const char *name,
                       const char *module) {
-    for (size_t i = 0; i < comparison->function_count; i++)
-        if (strcmp(comparison->functions[i].name, name) == 0 &&
-            strcmp(comparison->functions[i].module, module) == 0)
-            return &comparison->functions[i];
-    return NULL;
+    const struct sonde_comparison_function wanted = {.name = name, .module = module},
+                                           *key = &wanted;
+    const struct sonde_comparison_function **found =
+        bsearch(&key, comparison->by_name, comparison->function_count, sizeof *comparison->by_name,
+                compare_by_name);
+    return found ? *found : NULL;
+}
+
+double sonde_comparison_whole(const struct sonde_comparison *comparison) {
+    const struct verdict_change *whole = &comparison->whole;
+    if (comparison->measure == VERDICT_SHARE)
+        return 1;
+    return whole->before > 0 ? whole->before : whole->after;
 }
 
 bool sonde_comparison_exceeds(const struct sonde_comparison *comparison,
                               const struct sonde_comparison_function *function, double part) {
     const struct verdict_change *change = &function->total[comparison->measure];
-    double whole = comparison->measure == VERDICT_SHARE ? 1 : comparison->whole.before;
-    return change->verdict == VERDICT_MORE && change->low > part * whole;
+    return change->verdict == VERDICT_MORE &&
+           change->low > part * sonde_comparison_whole(comparison);
 }

@@ -16,7 +16,6 @@ struct sonde_comparison_options {
     const char *type;             /* sample type; NULL = the default */
     double confidence;            /* 0 = 0.95 */
     enum verdict_measure measure; /* decides the order, and which functions explain the change */
-    const double *exposures; /* of the blocks, the base's first: what amounts are per; NULL = 1 */
 };
 
 /* Changes are by enum verdict_measure. Amounts are in the sample type's unit, per exposure. */
@@ -36,13 +35,16 @@ struct sonde_comparison_cause {
 };
 
 struct sonde_comparison {
-    struct sonde_comparison_function *functions; /* certain changes first, then by size */
+    struct sonde_comparison_function *functions;      /* certain changes first, then by size */
+    const struct sonde_comparison_function **by_name; /* the same, by name and module */
     size_t function_count;
     struct sonde_comparison_cause *causes; /* the largest change first */
     size_t cause_count;
     struct verdict_change whole; /* the amount of all functions together; not judged */
     double samples[2];           /* number of samples, base and new */
     double least_share_change;   /* what a function of half the total must change by to be seen */
+    size_t blocks[2];            /* base and new, after neighbours were joined */
+    bool is_correlated;          /* as in sonde_blocks */
     bool is_counted;             /* numbers of samples are known */
     bool has_verdicts;           /* is_counted, or several blocks on each side */
     enum verdict_measure measure;
@@ -52,8 +54,8 @@ struct sonde_comparison {
     struct draw_tree *tree; /* owns the names */
 };
 
-/* Errors: those of sonde_profile_compare. The caller destroys *comparison, which is NULL on
- * failure. options may be NULL. */
+/* Errors: those of sonde_profile_compare, and SONDE_TOO_LARGE if there are too many functions and
+ * profiles. The caller destroys *comparison, which is NULL on failure. options may be NULL. */
 SONDE_MUST_USE sonde_err sonde_comparison_create(const struct sonde_blocks_side sides[2],
                                                  const struct sonde_comparison_options *options,
                                                  struct sonde_comparison **comparison,
@@ -64,6 +66,9 @@ const struct sonde_comparison_function *
 sonde_comparison_find(const struct sonde_comparison *comparison, const char *name,
                       const char *module);
 
+/* What percentages of changes are of: 1 for shares, otherwise the base's total, or the new one's if
+ * the base has nothing. */
+double sonde_comparison_whole(const struct sonde_comparison *comparison);
 /* Whether a function certainly grew by more than that part of the base's total. */
 bool sonde_comparison_exceeds(const struct sonde_comparison *comparison,
                               const struct sonde_comparison_function *function, double part);

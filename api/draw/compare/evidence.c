@@ -5,11 +5,8 @@
 #include <string.h>
 
 static void add(struct verdict_cell *into, const struct verdict_cell *from, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        into[i].value += from[i].value;
-        into[i].samples += from[i].samples;
-        into[i].squares += from[i].squares;
-    }
+    for (size_t i = 0; i < count; i++)
+        verdict_cell_add(&into[i], &from[i]);
 }
 
 static void add_totals(struct draw_evidence *evidence) {
@@ -21,25 +18,25 @@ static void add_totals(struct draw_evidence *evidence) {
     }
 }
 
-static void set_sides(struct draw_evidence *evidence, const struct sonde_blocks *blocks,
-                      const double *exposures) {
+static void set_sides(struct draw_evidence *evidence, const struct sonde_blocks *blocks) {
     size_t first = 0;
     for (int i = 0; i < 2; i++) {
         evidence->sides[i] =
             (struct verdict_side){.block_count = blocks->counts[i],
                                   .totals = &evidence->total[DRAW_TREE_ROOT + first],
-                                  .exposures = exposures ? &exposures[first] : NULL,
+                                  .exposures = blocks->exposures ? &blocks->exposures[first] : NULL,
                                   .is_counted = blocks->is_counted};
         first += blocks->counts[i];
     }
 }
 
 sonde_err draw_evidence_init(struct draw_evidence *evidence, const struct draw_tree *tree,
-                             const uint32_t *leaves, const struct sonde_blocks *blocks,
-                             const double *exposures) {
+                             const uint32_t *leaves, const struct sonde_blocks *blocks) {
     *evidence =
         (struct draw_evidence){.tree = tree, .blocks = blocks->counts[0] + blocks->counts[1]};
     size_t cells = tree->nodes.count * evidence->blocks;
+    if (cells > DRAW_EVIDENCE_MAX_CELLS)
+        return SONDE_TOO_LARGE;
     evidence->self = calloc(cells + 1, sizeof *evidence->self);
     evidence->total = calloc(cells + 1, sizeof *evidence->total);
     if (!evidence->self || !evidence->total)
@@ -50,7 +47,7 @@ sonde_err draw_evidence_init(struct draw_evidence *evidence, const struct draw_t
         add(&evidence->self[leaf * evidence->blocks + value->block], &value->cell, 1);
     }
     add_totals(evidence);
-    set_sides(evidence, blocks, exposures);
+    set_sides(evidence, blocks);
     return SONDE_OK;
 }
 

@@ -8,7 +8,8 @@
 #include "api/draw/tree.h"
 #include "api/profile/diff/blocks.h"
 
-#define DRAW_CONFIDENCE 0.95
+#define DRAW_CONFIDENCE         0.95
+#define DRAW_EVIDENCE_MAX_CELLS (16u << 20) /* nodes * blocks; 48 bytes each */
 
 struct draw_evidence {
     const struct draw_tree *tree;
@@ -18,12 +19,11 @@ struct draw_evidence {
     struct verdict_cell *self, *total;
 };
 
-/* leaves: the last node of each sample of blocks->both. exposures: by block, NULL = 1 each; kept.
- * Finish it in any case. Errors: SONDE_OUT_OF_MEMORY. */
+/* leaves: the last node of each sample of blocks->both. Borrows the blocks' exposures. Finish it in
+ * any case. Errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err draw_evidence_init(struct draw_evidence *evidence,
                                             const struct draw_tree *tree, const uint32_t *leaves,
-                                            const struct sonde_blocks *blocks,
-                                            const double *exposures);
+                                            const struct sonde_blocks *blocks);
 void draw_evidence_finish(struct draw_evidence *evidence);
 /* The change of the item with that number in an array of cells like the above. */
 void draw_evidence_change(const struct draw_evidence *evidence, const struct verdict_cell *cells,

@@ -109,7 +109,7 @@ static void put_value(const struct markdown *state, int64_t value, const struct 
         is_total ? &function->total[functions->measure] : &function->self[functions->measure];
     draw_put_change(state->out, value, state->unit);
     sonde_buf_puts(state->out, " (");
-    draw_put_percent_change(state->out, change, draw_change_whole(functions));
+    draw_put_percent_change(state->out, change, sonde_comparison_whole(functions));
     sonde_buf_printf(state->out, "%s)", draw_verdict_mark(functions, change));
 }
 

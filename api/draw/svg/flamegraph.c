@@ -304,9 +304,9 @@ static sonde_err judge(const struct flamegraph *flame, const uint32_t *leaves,
     const struct sonde_draw_comparison *comparison = flame->options->comparison;
     struct draw_evidence evidence;
     *changes = NULL;
-    if (!comparison || !comparison->blocks || !comparison->blocks->is_counted)
+    if (!comparison || !comparison->blocks || !sonde_blocks_have_verdicts(comparison->blocks))
         return SONDE_OK;
-    sonde_err err = draw_evidence_init(&evidence, flame->tree, leaves, comparison->blocks, NULL);
+    sonde_err err = draw_evidence_init(&evidence, flame->tree, leaves, comparison->blocks);
     if (!err)
         err = draw_evidence_nodes(&evidence, flame->by_amount ? VERDICT_AMOUNT : VERDICT_SHARE,
                                   DRAW_CONFIDENCE, changes);

@@ -3,13 +3,14 @@
 #include "api/profile/copy.h"
 #include "api/profile/diff/checks.h"
 #include "api/profile/diff/common_types.h"
+#include "api/profile/diff/join.h"
 #include "api/profile/diff/match.h"
 #include "api/profile/diff/weights.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The first profile of each side, and what all others are compared by. */
+/* The first profile of each side or its whole, and what all others are compared by. */
 struct first {
     struct common_types common;
     struct profile_pair pair;
@@ -118,7 +119,7 @@ static sonde_err add_others(struct sonde_blocks *blocks, const struct sonde_bloc
                             const struct first *first, struct sonde_diag *diag) {
     sonde_err err = SONDE_OK;
     for (uint32_t side = 0; side < 2; side++)
-        for (size_t i = 1; i < sides[side].count && !err; i++) {
+        for (size_t i = sides[side].whole ? 0 : 1; i < sides[side].count && !err; i++) {
             const struct sonde_profile *profile = sides[side].profiles[i];
             uint32_t block = (uint32_t)(i + side * sides[0].count);
             size_t index;
@@ -156,9 +157,9 @@ static sonde_err add_all(struct sonde_blocks *blocks, const struct sonde_blocks_
     sonde_err err = profile_match(first->common.base, first->common.now, false, &first->pair);
     if (!err)
         err = create_both(pair->now, first->type, &blocks->both);
-    if (!err)
+    if (!err && !sides[1].whole)
         err = add_block(blocks, pair->now, first, sides[1].scale, (uint32_t)sides[0].count, diag);
-    if (!err)
+    if (!err && !sides[0].whole)
         err = add_block(blocks, pair->base, first, sides[0].scale, 0, diag);
     return err ? err : add_others(blocks, sides, first, diag);
 }
@@ -183,15 +184,34 @@ static sonde_err compare_same_types(struct sonde_blocks *blocks,
                : sonde_fail(diag, err, "the comparison: %s", sonde_diag_text(NULL, err));
 }
 
+static const struct sonde_profile *first_of(const struct sonde_blocks_side *side) {
+    return side->whole ? side->whole : side->profiles[0];
+}
+
+static sonde_err set_exposures(struct sonde_blocks *blocks,
+                               const struct sonde_blocks_side sides[2]) {
+    size_t at = 0;
+    blocks->exposures = calloc(sides[0].count + sides[1].count, sizeof *blocks->exposures);
+    if (!blocks->exposures)
+        return SONDE_OUT_OF_MEMORY;
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < sides[side].count; i++)
+            blocks->exposures[at++] = sides[side].exposures ? sides[side].exposures[i] : 1;
+    return SONDE_OK;
+}
+
 sonde_err sonde_profile_compare_blocks(const struct sonde_blocks_side sides[2], const char *type,
                                        struct sonde_blocks *blocks, struct sonde_diag *diag) {
     struct first first = {0};
     *blocks = (struct sonde_blocks){.counts = {sides[0].count, sides[1].count}, .is_counted = true};
     sonde_err err =
-        common_types_find(sides[0].profiles[0], sides[1].profiles[0], &first.common, diag);
+        common_types_find(first_of(&sides[0]), first_of(&sides[1]), &first.common, diag);
     if (!err)
         err = compare_same_types(blocks, sides, type, &first, diag);
     common_types_finish(&first.common);
+    if (!err && (set_exposures(blocks, sides) ||
+                 blocks_join(blocks, (const bool[]){sides[0].whole, sides[1].whole})))
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "the comparison: out of memory");
     if (err)
         sonde_blocks_finish(blocks);
     return err;
@@ -200,5 +220,6 @@ sonde_err sonde_profile_compare_blocks(const struct sonde_blocks_side sides[2], 
 void sonde_blocks_finish(struct sonde_blocks *blocks) {
     sonde_profile_destroy(blocks->both);
     free(blocks->values);
+    free(blocks->exposures);
     *blocks = (struct sonde_blocks){0};
 }

@@ -170,7 +170,8 @@ sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sond
 sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct sonde_profile *now,
                                 const char *type, struct sonde_profile **both,
                                 struct sonde_diag *diag) {
-    const struct sonde_blocks_side sides[] = {{&base, 1, 1}, {&now, 1, 1}};
+    const struct sonde_blocks_side sides[] = {{.profiles = &base, .count = 1, .scale = 1},
+                                              {.profiles = &now, .count = 1, .scale = 1}};
     struct sonde_blocks blocks;
     sonde_err err = sonde_profile_compare_blocks(sides, type, &blocks, diag);
     *both = blocks.both;

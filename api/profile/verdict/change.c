@@ -31,11 +31,8 @@ static double exposure(const struct verdict_side *side, size_t block) {
 
 static struct verdict_cell sum(const struct verdict_cell *cells, size_t count) {
     struct verdict_cell all = {0};
-    for (size_t i = 0; i < count; i++) {
-        all.value += cells[i].value;
-        all.samples += cells[i].samples;
-        all.squares += cells[i].squares;
-    }
+    for (size_t i = 0; i < count; i++)
+        verdict_cell_add(&all, &cells[i]);
     return all;
 }
 
@@ -224,7 +221,7 @@ void verdict_change(const struct verdict_side sides[2], const struct verdict_cel
     struct verdict_limits limits = combine(halves, verdict_quantile(confidence, degrees));
     change->low = limits.low;
     change->high = limits.high;
-    if (change->change != 0)
+    if (change->low > 0 || change->high < 0)
         change->p = verdict_tail(touching_q(halves, change->change), degrees);
 }
 

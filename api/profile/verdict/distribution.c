@@ -59,7 +59,7 @@ double verdict_quantile(double confidence, double degrees) {
     double low = 0, high = 1;
     while (high < LARGEST && verdict_tail(high, degrees) > 1 - confidence)
         high *= 2;
-    for (int i = 0; i < 60; i++) {
+    while (high - low > 1e-10 * high) {
         double middle = (low + high) / 2;
         if (verdict_tail(middle, degrees) > 1 - confidence)
             low = middle;

@@ -47,6 +47,12 @@ struct verdict_cell {
     double squares; /* the sum of the squared weights, which is the variance of value */
 };
 
+static inline void verdict_cell_add(struct verdict_cell *into, const struct verdict_cell *from) {
+    into->value += from->value;
+    into->samples += from->samples;
+    into->squares += from->squares;
+}
+
 struct verdict_side {
     size_t block_count;
     const struct verdict_cell *totals; /* of each block */
@@ -70,8 +76,8 @@ struct verdict_change {
     double before, after;
     double change;    /* after - before */
     double low, high; /* confidence interval of change; infinite if nothing is known */
-    double p;         /* probability of such a change by chance, two-sided; 1 if nothing is known */
-    double samples;   /* of the function, on both sides together; INFINITY if not counted */
+    double p; /* probability of such a change by chance, two-sided; 1 if the interval contains 0 */
+    double samples;       /* of the function, on both sides together; INFINITY if not counted */
     enum verdict verdict; /* after verdict_judge */
 };
 

@@ -32,42 +32,77 @@ struct settings {
 
 /* ---- A capture ---- */
 
+struct side {
+    struct sonde_profile *profile;
+    struct sonde_time_parts parts; /* of captures with time bins */
+};
+
+struct answer {
+    struct sonde_buf bytes;
+    uint64_t timeline_bytes; /* at the end */
+};
+
 static bool on_event(void *context, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureEvent *event = (const void *)message;
-    struct sonde_buf *bytes = context;
+    struct answer *answer = context;
     if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK)
-        sonde_buf_append(bytes, event->chunk.data, event->chunk.len);
-    return !bytes->failed;
+        sonde_buf_append(&answer->bytes, event->chunk.data, event->chunk.len);
+    if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_RESULT && event->result->capture)
+        answer->timeline_bytes = event->result->capture->timeline_bytes;
+    return !answer->bytes.failed;
 }
 
-static sonde_err fetch(const struct settings *settings, uint64_t id, struct sonde_profile **profile,
+/* An older sonded does not send the time bins. The capture is one block without them. */
+static sonde_err read_answer(const struct answer *answer, struct side *side,
+                             struct sonde_diag *diag) {
+    struct sonde_slice bytes = sonde_buf_slice(&answer->bytes);
+    struct sonde_timeline *timeline;
+    sonde_err err = sonde_pprof_read(bytes, MAX_PROFILE_BYTES, &side->profile, diag);
+    if (err || answer->timeline_bytes == 0 || answer->timeline_bytes >= bytes.len)
+        return err;
+    const struct sonde_slice file = {bytes.data + bytes.len - answer->timeline_bytes,
+                                     answer->timeline_bytes};
+    if (sonde_timeline_read(file, side->profile, &timeline, NULL))
+        return SONDE_OK;
+    sonde_profile_set_timeline(side->profile, timeline);
+    return sonde_time_parts_cut(side->profile, (struct sonde_timeline_range){0, 0}, &side->parts,
+                                diag);
+}
+
+static sonde_err fetch(const struct settings *settings, uint64_t id, struct side *side,
                        struct sonde_diag *diag) {
     Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
-    struct sonde_buf bytes = {.limit = MAX_PROFILE_BYTES};
+    struct answer answer = {.bytes = {.limit = MAX_PROFILE_BYTES}};
     struct service service;
     rendering.format = SONDE__V1__FORMAT__PPROF;
     request.id = id;
     request.rendering = &rendering;
+    request.with_timeline = true;
     sonde_err err = service_open_or_start(&service, &settings->service, true, diag);
     if (!err)
         err = service_stream(&service, &client_get_capture, &request.base, FETCH_TIMEOUT_MS,
-                             on_event, &bytes, diag);
+                             on_event, &answer, diag);
     service_close(&service);
-    if (!err && bytes.failed)
+    if (!err && answer.bytes.failed)
         err =
             sonde_fail(diag, SONDE_TOO_LARGE, "capture %llu is too large", (unsigned long long)id);
     if (!err)
-        err = sonde_pprof_read(sonde_buf_slice(&bytes), MAX_PROFILE_BYTES, profile, diag);
-    sonde_buf_finish(&bytes);
+        err = read_answer(&answer, side, diag);
+    sonde_buf_finish(&answer.bytes);
     return err;
 }
 
-static sonde_err read_profile(const struct settings *settings, const char *word,
-                              struct sonde_profile **profile, struct sonde_diag *diag) {
+static sonde_err read_side(const struct settings *settings, const char *word, struct side *side,
+                           struct sonde_diag *diag) {
     uint64_t id;
-    return capture_read_number(word, &id) ? fetch(settings, id, profile, diag)
-                                          : source_read(word, profile, diag);
+    return capture_read_number(word, &id) ? fetch(settings, id, side, diag)
+                                          : source_read(word, &side->profile, diag);
+}
+
+static void side_finish(struct side *side) {
+    sonde_time_parts_finish(&side->parts);
+    sonde_profile_destroy(side->profile);
 }
 
 /* ---- The comparison ---- */
@@ -81,12 +116,14 @@ static const char *name_profile(const char *word, char name[32]) {
     return name;
 }
 
-static sonde_err draw(const struct settings *settings, char *const *words,
-                      const struct sonde_profile *base, const struct sonde_profile *now,
-                      enum sonde_format format, const char *path, struct sonde_diag *diag) {
+static sonde_err draw(const struct settings *settings, char *const *words, const struct side *base,
+                      const struct side *now, enum sonde_format format, const char *path,
+                      struct sonde_diag *diag) {
     char names[2][32];
-    const struct sonde_draw_diff diff = {.base = base,
-                                         .now = now,
+    const struct sonde_draw_diff diff = {.base = base->profile,
+                                         .now = now->profile,
+                                         .base_parts = &base->parts,
+                                         .now_parts = &now->parts,
                                          .base_name = name_profile(words[0], names[0]),
                                          .now_name = name_profile(words[1], names[1]),
                                          .growth_only = settings->growth_only,
@@ -124,7 +161,7 @@ static int judge(const struct sonde_comparison *comparison, double percent) {
             continue;
         if (count++ < MAX_REPORTED) {
             const struct verdict_change *change = &function->total[comparison->measure];
-            double whole = comparison->measure == VERDICT_SHARE ? 1 : comparison->whole.before;
+            double whole = sonde_comparison_whole(comparison);
             fprintf(stderr, "sonde diff: %s grew by %.1f to %.1f %% of the total\n", function->name,
                     100 * change->low / whole, 100 * change->high / whole);
         }
@@ -134,13 +171,14 @@ static int judge(const struct sonde_comparison *comparison, double percent) {
     return count ? STATUS_ABOVE : 0;
 }
 
-static sonde_err check_limit(const struct settings *settings, const struct sonde_profile *base,
-                             const struct sonde_profile *now, int *status,
-                             struct sonde_diag *diag) {
-    const struct sonde_blocks_side sides[] = {{&base, 1, 1}, {&now, 1, 1}};
-    bool by_amount = sonde_draw_subject(now) != SONDE_OF_CPU && !settings->normalize;
+static sonde_err check_limit(const struct settings *settings, const struct side *base,
+                             const struct side *now, int *status, struct sonde_diag *diag) {
+    const struct sonde_profile *const wholes[] = {base->profile, now->profile};
+    const struct sonde_blocks_side sides[] = {sonde_time_parts_side(&base->parts, &wholes[0], 1),
+                                              sonde_time_parts_side(&now->parts, &wholes[1], 1)};
+    const struct sonde_draw_diff diff = {.now = now->profile, .normalise = settings->normalize};
     const struct sonde_comparison_options options = {
-        .type = settings->type, .measure = by_amount ? VERDICT_AMOUNT : VERDICT_SHARE};
+        .type = settings->type, .measure = sonde_draw_diff_measure(&diff, settings->type)};
     struct sonde_comparison *comparison;
     if (settings->fail_above < 0)
         return SONDE_OK;
@@ -160,7 +198,7 @@ static bool is_profile_argument(const char *word) {
 static int diff_profiles(int argc, char **argv, const struct settings *settings,
                          const struct sonde_format_info *format, const char *path) {
     struct sonde_diag diag = {0};
-    struct sonde_profile *base = NULL, *now = NULL;
+    struct side base = {.profile = NULL}, now = {.profile = NULL};
     int status = 0;
     if (argc != 3)
         return cli_usage(&verb_diff, "two profiles needed: BASE and NEW");
@@ -170,15 +208,15 @@ static int diff_profiles(int argc, char **argv, const struct settings *settings,
                              "\"%.60s\" is neither a capture number (see `sonde captures`) nor a "
                              "file name with a / or an extension such as .pb.gz",
                              argv[i]);
-    sonde_err err = read_profile(settings, argv[1], &base, &diag);
+    sonde_err err = read_side(settings, argv[1], &base, &diag);
     if (!err)
-        err = read_profile(settings, argv[2], &now, &diag);
+        err = read_side(settings, argv[2], &now, &diag);
     if (!err)
-        err = draw(settings, argv + 1, base, now, format->format, path, &diag);
+        err = draw(settings, argv + 1, &base, &now, format->format, path, &diag);
     if (!err)
-        err = check_limit(settings, base, now, &status, &diag);
-    sonde_profile_destroy(base);
-    sonde_profile_destroy(now);
+        err = check_limit(settings, &base, &now, &status, &diag);
+    side_finish(&base);
+    side_finish(&now);
     return err ? cli_fail(&verb_diff, err, &diag) : status;
 }
 

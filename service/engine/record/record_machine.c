@@ -4,15 +4,16 @@
 #include "service/engine/record/record_state.h"
 
 #include "api/base/array.h"
+#include "api/base/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static sonde_err add_pid(struct pids *pids, pid_t pid) {
-    if (!array_room(&pids->items, &pids->capacity, pids->count, 1))
+static sonde_err add_guest(struct guests *guests, pid_t pid, int64_t until_unix_ns) {
+    if (!array_room(&guests->items, &guests->capacity, guests->count, 1))
         return SONDE_OUT_OF_MEMORY;
-    pids->items[pids->count++] = pid;
+    guests->items[guests->count++] = (struct guest_pid){pid, until_unix_ns};
     return SONDE_OK;
 }
 
@@ -21,25 +22,29 @@ static int compare_pids(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* With the lock held: those that are or were attached in the window that ends now. The guests of
- * such processes deliver the same time. */
-static sonde_err take_guests(struct recorder *recorder, struct pids *skip) {
+/* With the lock held: the pids of all whose guests deliver the time of the window that ended then.
+ * One that is attached may lose its capture in the next window. A window arrives late, so one that
+ * has gone since its end may have lived in the next window. */
+static sonde_err take_guests(struct recorder *recorder, int64_t until_unix_ns,
+                             struct machine_skip *skip) {
+    struct guests *guests = &recorder->guests;
     sonde_err err = SONDE_OK;
-    *skip = recorder->gone;
-    recorder->gone = (struct pids){0};
-    for (size_t i = 0; i < recorder->guests.count && !err; i++)
-        err = add_pid(skip, recorder->guests.items[i]);
-    recorder->guests.count = 0;
-    for (struct recorded *recorded = recorder->targets; recorded && !err;
-         recorded = recorded->next) {
-        if (!recorded->slots[CPU].capture)
-            continue;
-        err = add_pid(&recorder->guests, recorded->target.pid);
-        if (!err)
-            err = add_pid(skip, recorded->target.pid);
+    size_t kept = 0;
+    for (struct recorded *recorded = recorder->targets; recorded && !err; recorded = recorded->next)
+        if (recorded->slots[CPU].capture)
+            err = add_guest(guests, recorded->target.pid, until_unix_ns + 1);
+    pid_t *pids = malloc((guests->count + 1) * sizeof *pids);
+    if (!pids)
+        return SONDE_OUT_OF_MEMORY;
+    *skip = (struct machine_skip){pids, guests->count};
+    for (size_t i = 0; i < guests->count; i++) {
+        struct guest_pid guest = guests->items[i];
+        pids[i] = guest.pid;
+        if (guest.until_unix_ns > until_unix_ns)
+            guests->items[kept++] = guest;
     }
-    if (skip->count > 1)
-        qsort(skip->items, skip->count, sizeof *skip->items, compare_pids);
+    guests->count = kept;
+    qsort(pids, skip->count, sizeof *pids, compare_pids);
     return err;
 }
 
@@ -47,11 +52,10 @@ void record_machine_add(struct recorded *recorded, struct sonde_profile *profile
                         const struct engine_metadata *metadata) {
     struct recorder *recorder = recorded->recorder;
     const struct record_options *options = &recorder->options;
-    struct pids pids;
+    struct machine_skip skip = {NULL, 0};
     lock_take(&recorder->lock);
-    sonde_err err = take_guests(recorder, &pids);
+    sonde_err err = take_guests(recorder, metadata->end_unix_ns, &skip);
     lock_drop(&recorder->lock);
-    const struct machine_skip skip = {pids.items, pids.count};
     const struct machine_receiver receiver = {options->choose, options->on_record,
                                               options->context};
     if (!err)
@@ -62,7 +66,7 @@ void record_machine_add(struct recorded *recorded, struct sonde_profile *profile
     if (!recorded->is_own)
         recorder->refusal[0] = 0;
     lock_drop(&recorder->lock);
-    free(pids.items);
+    free((void *)skip.pids);
     sonde_profile_destroy(profile);
 }
 
@@ -112,12 +116,11 @@ void record_machine_widen(struct recorder *recorder) {
 
 void record_machine_finish(struct recorder *recorder) {
     free(recorder->guests.items);
-    free(recorder->gone.items);
 }
 
 void record_machine_leave(struct recorder *recorder, pid_t pid) {
     if (recorder->machine && recorder->machine->slots[CPU].capture) /* a window takes it */
-        (void)add_pid(&recorder->gone, pid);
+        (void)add_guest(&recorder->guests, pid, clock_ns(CLOCK_REALTIME));
 }
 
 void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]) {

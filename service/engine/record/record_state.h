@@ -40,9 +40,12 @@ struct recorded {
     struct heap_delta heap; /* belongs to the request that runs */
 };
 
-/* Pids of targets that their guests record. */
-struct pids {
-    pid_t *items;
+/* Processes that their guests record. */
+struct guests {
+    struct guest_pid {
+        pid_t pid;
+        int64_t until_unix_ns; /* windows that begin before have its time from its guest */
+    } * items;
     size_t count, capacity;
 };
 
@@ -58,7 +61,7 @@ struct recorder {
     struct recorded *machine; /* NULL = not wanted. Not one of the targets */
     struct recorded *waits;   /* processes without the guest whose off-CPU time is recorded */
     uint32_t waits_count;
-    struct pids guests, gone; /* attached at the end of the machine's last window; gone since */
+    struct guests guests; /* in any order; those that are attached are added at a window's end */
     char refusal[RECORD_REFUSAL];
     bool is_incomplete;         /* memory was short for the machine's last window */
     _Atomic uint32_t heap_room; /* see heap_delta.h; needs no lock */

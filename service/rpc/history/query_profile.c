@@ -9,6 +9,7 @@
 #include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
+#include "service/rpc/history/time_parts.h"
 #include "service/rpc/request/params.h"
 
 #include <stdio.h>
@@ -189,26 +190,43 @@ static const char *name_of(struct history_query *query, const Sonde__V1__Selecti
     return name ? rpc_text(&query->arena, name) : service;
 }
 
-static sonde_err draw_diff(struct history_query *query, struct store_profile *base,
-                           struct store_profile *now, struct rpc_rendering *rendering,
-                           struct sonde_diag *diag) {
+static sonde_err draw_parts(struct history_query *query, const struct part *base,
+                            const struct part *now, double scale,
+                            const struct sonde_time_parts parts[2], struct rpc_rendering *rendering,
+                            struct sonde_diag *diag) {
     const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
-    const char *event = request->selection ? request->selection->event : "";
-    double scale;
-    sonde_err err = scale_base(base, now, event, has_two_selectors(request), &scale);
-    if (!err)
-        err = store_stop_check(&query->stop, diag);
-    if (err)
-        return err;
-    rendering->options.type = shown_type(now->profile);
-    const struct sonde_draw_diff diff = {.base = base->profile,
-                                         .now = now->profile,
+    rendering->options.type = shown_type(now->profile.profile);
+    const struct sonde_draw_diff diff = {.base = base->profile.profile,
+                                         .now = now->profile.profile,
                                          .base_name = name_of(query, request->base_selection),
                                          .now_name = name_of(query, request->selection),
                                          .growth_only = request->growth_only,
-                                         .base_scale = scale};
+                                         .base_scale = scale,
+                                         .base_parts = &parts[0],
+                                         .now_parts = &parts[1]};
     return sonde_draw_difference(&diff, rendering->format, &rendering->options,
                                  &query->document.bytes, diag);
+}
+
+static sonde_err draw_diff(struct history_query *query, struct part *base, struct part *now,
+                           struct rpc_rendering *rendering, struct sonde_diag *diag) {
+    const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
+    const char *event = now->selection.query.event;
+    struct history_measure measure = {.by_process = has_two_selectors(request)};
+    struct sonde_time_parts parts[2] = {{.count = 0}, {.count = 0}};
+    double scale;
+    sonde_err err = scale_base(&base->profile, &now->profile, event, measure.by_process, &scale);
+    for (int side = 0; side < 2 && !err && sonde_draw_judges(rendering->format); side++) {
+        const struct part *part = side ? now : base;
+        measure.scale = side ? 1 : scale;
+        err = history_time_parts(query, &part->selection, &part->profile.merge, &measure,
+                                 &parts[side], diag);
+    }
+    if (!err)
+        err = draw_parts(query, base, now, scale, parts, rendering, diag);
+    sonde_time_parts_finish(&parts[0]);
+    sonde_time_parts_finish(&parts[1]);
+    return err;
 }
 
 /* Whatever is compared with nothing looks like a regression. */
@@ -243,7 +261,7 @@ static sonde_err run_diff(struct history_query *query, struct sonde_diag *diag) 
     if (!err)
         err = check_part(&now, "the selection", diag);
     if (!err)
-        err = draw_diff(query, &base.profile, &now.profile, &rendering, diag);
+        err = draw_diff(query, &base, &now, &rendering, diag);
     if (!err)
         err = add_start(query, &rendering, &now, &base);
     part_finish(&base);

@@ -68,35 +68,73 @@ struct viewing {
     int fd, base_fd; /* base_fd -1 = no comparison */
     struct sonde_timeline_range range, base_range;
     bool growth_only, normalise;
+    bool with_timeline;             /* after a profile of all of the time */
     char name[160], base_name[160]; /* for differences */
     Sonde__V1__Capture *metadata;
-    uint64_t samples; /* of the range, like the next */
+    struct sonde_time_parts parts; /* of the new capture, likewise */
+    uint64_t samples;              /* of the range, like the next */
     uint32_t duration_ms;
 };
+
+static sonde_err add_timeline(struct viewing *viewing, const struct sonde_profile *profile) {
+    struct sonde_buf *bytes = &viewing->document.bytes;
+    const struct sonde_timeline *timeline = sonde_profile_timeline(profile);
+    size_t len = bytes->len;
+    sonde_err err = timeline ? sonde_timeline_write(timeline, bytes) : SONDE_OK;
+    viewing->metadata->timeline_bytes = bytes->len - len;
+    return err;
+}
 
 static sonde_err draw_one(struct viewing *viewing, const struct sonde_profile *profile) {
     const struct sonde_format_info *info = viewing->rendering.info;
     struct sonde_draw_options options = rpc_draw_options(profile, &viewing->rendering.options);
     if (!(info->offered & sonde_draw_subject(profile)))
         return rpc_refuse_format(info, sonde_draw_subject(profile), &viewing->document.diag);
-    return sonde_draw(profile, info->format, &options, &viewing->document.bytes,
-                      &viewing->document.diag);
+    sonde_err err = sonde_draw(profile, info->format, &options, &viewing->document.bytes,
+                               &viewing->document.diag);
+    return err || !viewing->with_timeline ? err : add_timeline(viewing, profile);
+}
+
+/* A capture without time bins has no parts. */
+static sonde_err read_parts(int fd, struct sonde_timeline_range range, enum sonde_format format,
+                            struct sonde_profile **profile, struct sonde_time_parts *parts,
+                            struct sonde_diag *diag) {
+    struct sonde_profile *whole;
+    *parts = (struct sonde_time_parts){.count = 0};
+    if (!sonde_draw_judges(format) || saved_capture_read_timeline(fd, &whole, NULL)) {
+        if (lseek(fd, 0, SEEK_SET) < 0)
+            return sonde_fail_os(diag, errno, "the capture cannot be read");
+        return saved_capture_read_range(fd, range, profile, diag);
+    }
+    sonde_err err = sonde_time_parts_cut(whole, range, parts, diag);
+    if (err || (!range.from_ms && !range.until_ms)) {
+        *profile = whole;
+        return err;
+    }
+    err = sonde_timeline_cut(whole, range, profile, diag);
+    sonde_profile_destroy(whole);
+    return err;
 }
 
 static sonde_err draw_two(struct viewing *viewing, const struct sonde_profile *profile) {
-    struct sonde_profile *base;
-    sonde_err err = saved_capture_read_range(viewing->base_fd, viewing->base_range, &base,
-                                             &viewing->document.diag);
-    if (err)
-        return err;
+    struct sonde_profile *base = NULL;
+    struct sonde_time_parts base_parts;
+    struct sonde_diag *diag = &viewing->document.diag;
+    const struct sonde_draw_options *options = &viewing->rendering.options;
+    sonde_err err = read_parts(viewing->base_fd, viewing->base_range, viewing->rendering.format,
+                               &base, &base_parts, diag);
     const struct sonde_draw_diff diff = {.base = base,
                                          .now = profile,
                                          .base_name = viewing->base_name,
                                          .now_name = viewing->name,
                                          .growth_only = viewing->growth_only,
-                                         .normalise = viewing->normalise};
-    err = sonde_draw_difference(&diff, viewing->rendering.format, &viewing->rendering.options,
-                                &viewing->document.bytes, &viewing->document.diag);
+                                         .normalise = viewing->normalise,
+                                         .base_parts = &base_parts,
+                                         .now_parts = &viewing->parts};
+    if (!err)
+        err = sonde_draw_difference(&diff, viewing->rendering.format, options,
+                                    &viewing->document.bytes, diag);
+    sonde_time_parts_finish(&base_parts);
     sonde_profile_destroy(base);
     return err;
 }
@@ -111,11 +149,15 @@ static void count_range(struct viewing *viewing, const struct sonde_profile *pro
     viewing->duration_ms = (uint32_t)(sonde_profile_info(profile)->duration_ns / 1000000);
 }
 
-/* Firefox's format has the times of the samples, if the capture has them. */
+/* Firefox's format has the times of the samples, if the capture has them, and who compares captures
+ * asks for them. */
 static sonde_err read_capture(struct viewing *viewing, struct sonde_profile **profile) {
     bool is_whole = !viewing->range.from_ms && !viewing->range.until_ms;
     bool is_timed =
-        is_whole && viewing->base_fd < 0 && viewing->rendering.format == SONDE_FORMAT_FIREFOX;
+        viewing->with_timeline || (is_whole && viewing->rendering.format == SONDE_FORMAT_FIREFOX);
+    if (viewing->base_fd >= 0)
+        return read_parts(viewing->fd, viewing->range, viewing->rendering.format, profile,
+                          &viewing->parts, &viewing->document.diag);
     if (is_timed && viewing->metadata->timeline_bytes &&
         saved_capture_read_timeline(viewing->fd, profile, NULL) == SONDE_OK)
         return SONDE_OK;
@@ -126,7 +168,7 @@ static sonde_err read_capture(struct viewing *viewing, struct sonde_profile **pr
 
 static void draw(struct rpc_document *document) {
     struct viewing *viewing = container_of(document, struct viewing, document);
-    struct sonde_profile *profile;
+    struct sonde_profile *profile = NULL;
     if (viewing->metadata->target[0] == '@')
         rpc_rendering_of_many(&viewing->rendering);
     document->err = read_capture(viewing, &profile);
@@ -135,6 +177,7 @@ static void draw(struct rpc_document *document) {
     if (!document->err)
         document->err =
             viewing->base_fd >= 0 ? draw_two(viewing, profile) : draw_one(viewing, profile);
+    sonde_time_parts_finish(&viewing->parts);
     sonde_profile_destroy(profile);
 }
 
@@ -208,6 +251,10 @@ void rpc_get_capture(struct rpc_call *call, const ProtobufCMessage *message) {
         err = open_capture(viewing, request->id, &diag);
     if (!err)
         viewing->range = (struct sonde_timeline_range){request->from_ms, request->until_ms};
+    if (!err)
+        viewing->with_timeline = request->with_timeline && !request->from_ms &&
+                                 !request->until_ms &&
+                                 viewing->rendering.format == SONDE_FORMAT_PPROF;
     start(viewing, call, err, &diag);
 }
 

@@ -86,7 +86,8 @@ static void fixed(int64_t us, int64_t until) {
 
 static void timer(int64_t hz, int64_t until) {
     int64_t period = NS_PER_S / hz;
-    struct itimerspec times = {.it_interval.tv_nsec = hz > 1 ? period : 0};
+    struct itimerspec times = {
+        .it_interval = {.tv_sec = period / NS_PER_S, .tv_nsec = period % NS_PER_S}};
     times.it_value = times.it_interval;
     int fd = timerfd_create(CLOCK_MONOTONIC, 0);
     uint64_t expired;

@@ -249,6 +249,34 @@ TEST(query_diff_of_two_selectors_compares_processes) {
     history_setup_end(&scene);
 }
 
+/* Windows of a side vary by more than the change, which only they can show. */
+TEST(query_diff_judges_changes_by_parts_of_the_time) {
+    static const int64_t less[] = {100, 900, 200, 800, 150, 850},
+                         more[] = {300, 950, 250, 900, 200, 980};
+    Sonde__V1__Selection base = SONDE__V1__SELECTION__INIT, now = SONDE__V1__SELECTION__INIT;
+    Sonde__V1__QueryDiffRequest request = SONDE__V1__QUERY_DIFF_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    history_setup_begin(&scene, true);
+    struct recording *recording = recording_create();
+    for (int i = 0; i < 12; i++) {
+        recording_window(recording, &(struct recorded){.begin_unix_s = 3600 + 10 * i});
+        recording_row(recording, "main;burst", "io", i < 6 ? less[i] : more[i - 6]);
+        recording_row(recording, "main;same", "io", 1000);
+    }
+    store_and_destroy(recording);
+    base.until_unix_ns = now.from_unix_ns = 3660000000000;
+    rendering.format = SONDE__V1__FORMAT__CHANGES;
+    request.base_selection = &base;
+    request.selection = &now;
+    request.rendering = &rendering;
+    CHECK_INT(history_profile(&scene, &client_query_diff, &request.base, NULL), ==, SONDE_OK);
+    const char *text = strstr(scene.document.data, "\"blocks\":6}");
+    CHECK(text != NULL && strstr(text + 1, "\"blocks\":6}") != NULL);
+    CHECK(strstr(scene.document.data, "\"verdict\":\"within noise\"") != NULL);
+    CHECK(strstr(scene.document.data, "\"verdict\":\"more\"") == NULL);
+    history_setup_end(&scene);
+}
+
 TEST(query_diff_does_not_scale_states) {
     Sonde__V1__Selection base = SONDE__V1__SELECTION__INIT, now = SONDE__V1__SELECTION__INIT;
     history_setup_begin(&scene, true);

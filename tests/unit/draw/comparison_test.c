@@ -6,9 +6,11 @@
 #include "tests/unit/draw/fixture.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-/* Stacks "main;NAME" with numbers of samples of 10 ms. */
+/* Stacks "main;NAME" with numbers of samples of 10 ms; "CALLER;FUNCTION" as a name are two
+ * frames. */
 struct stack {
     const char *name;
     int64_t samples;
@@ -33,10 +35,15 @@ static struct sonde_profile *profile_of(const struct stack *stacks, size_t count
     sonde_profile_set_info(profile, &info);
     uint32_t main_ = add_location(profile, "main");
     for (size_t i = 0; i < count; i++) {
-        const uint32_t path[] = {add_location(profile, stacks[i].name), main_};
+        const char *inner = strchr(stacks[i].name, ';');
+        char caller[32] = "main";
+        if (inner)
+            snprintf(caller, sizeof caller, "%.*s", (int)(inner - stacks[i].name), stacks[i].name);
+        const uint32_t path[] = {add_location(profile, inner ? inner + 1 : stacks[i].name),
+                                 inner ? add_location(profile, caller) : main_, main_};
         const int64_t values[] = {stacks[i].samples, stacks[i].samples * 10000000};
         const struct sonde_sample sample = {
-            .locations = path, .location_count = 2, .values = values};
+            .locations = path, .location_count = inner ? 3 : 2, .values = values};
         CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
     }
     return profile;
@@ -45,7 +52,8 @@ static struct sonde_profile *profile_of(const struct stack *stacks, size_t count
 static struct sonde_comparison *compare(const struct sonde_profile *const *base, size_t base_count,
                                         const struct sonde_profile *const *now, size_t now_count,
                                         enum verdict_measure measure) {
-    const struct sonde_blocks_side sides[] = {{base, base_count, 1}, {now, now_count, 1}};
+    const struct sonde_blocks_side sides[] = {{.profiles = base, .count = base_count, .scale = 1},
+                                              {.profiles = now, .count = now_count, .scale = 1}};
     const struct sonde_comparison_options options = {.measure = measure};
     struct sonde_comparison *comparison;
     CHECK_INT(sonde_comparison_create(sides, &options, &comparison, NULL), ==, SONDE_OK);
@@ -85,6 +93,22 @@ TEST(of_two_functions_the_one_that_changed_by_the_larger_factor_explains) {
     struct sonde_comparison *comparison = compare(&base, 1, &now, 1, VERDICT_SHARE);
     CHECK_INT(comparison->cause_count, ==, 1);
     CHECK_STR(comparison->causes[0].function->name, "hash");
+    sonde_comparison_destroy(comparison);
+    sonde_profile_destroy((struct sonde_profile *)base);
+    sonde_profile_destroy((struct sonde_profile *)now);
+}
+
+/* checksum grows within write, which shrinks by a larger factor. Without write it would have
+ * shrunk: from 1000 of 2000 to 2900 of 9900. */
+TEST(a_function_that_grows_in_one_that_shrinks_is_a_cause) {
+    const struct stack before[] = {{"write", 8000}, {"write;checksum", 1000}, {"parse", 1000}};
+    const struct stack after[] = {{"write", 100}, {"write;checksum", 2900}, {"parse", 7000}};
+    const struct sonde_profile *base = profile_of(before, 3), *now = profile_of(after, 3);
+    struct sonde_comparison *comparison = compare(&base, 1, &now, 1, VERDICT_SHARE);
+    bool is_named = false;
+    for (size_t i = 0; i < comparison->cause_count; i++)
+        is_named |= strcmp(comparison->causes[i].function->name, "checksum") == 0;
+    CHECK(is_named);
     sonde_comparison_destroy(comparison);
     sonde_profile_destroy((struct sonde_profile *)base);
     sonde_profile_destroy((struct sonde_profile *)now);
@@ -166,7 +190,7 @@ TEST(json_has_every_function_and_null_for_what_is_unknown) {
           json);
     CHECK(strstr(json, "{\"name\":\"a\\\"b\",\"module\":\"\",\"self\":{\"share\":{") != NULL);
     CHECK(strstr(json, "\"change\":2000000000,") && strstr(json, "\"verdict\":\"more\"}"));
-    CHECK(strstr(json, "\"samples\":150}") && strstr(json, "\"callers\":[\"main\"]"));
+    CHECK(strstr(json, "\"samples\":150,\"blocks\":1}") && strstr(json, "\"callers\":[\"main\"]"));
     free(json);
     struct sonde_profile *heap = fixture("trimmed"), *grown = fixture("grown");
     json = draw(heap, grown, SONDE_FORMAT_CHANGES);
@@ -178,6 +202,29 @@ TEST(json_has_every_function_and_null_for_what_is_unknown) {
     sonde_profile_destroy(now);
     sonde_profile_destroy(heap);
     sonde_profile_destroy(grown);
+}
+
+#define MANY 4200 /* functions, and profiles: more cells than are allowed */
+
+TEST(too_many_functions_in_too_many_profiles_are_refused) {
+    static struct stack stacks[MANY];
+    static char names[MANY][16];
+    static const struct sonde_profile *profiles[MANY / 2];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "function %d", i);
+        stacks[i] = (struct stack){names[i], 10};
+    }
+    struct sonde_profile *large = profile_of(stacks, MANY), *small = profile_of(stacks, 1);
+    for (int i = 0; i < MANY / 2; i++)
+        profiles[i] = i == 0 ? large : small;
+    const struct sonde_blocks_side side = {.profiles = profiles, .count = MANY / 2, .scale = 1};
+    const struct sonde_blocks_side sides[] = {side, side};
+    struct sonde_comparison *comparison;
+    struct sonde_diag diag = {0};
+    CHECK_INT(sonde_comparison_create(sides, NULL, &comparison, &diag), ==, SONDE_TOO_LARGE);
+    CHECK(strstr(diag.text, "of 4200 profiles are too many to compare") != NULL);
+    sonde_profile_destroy(large);
+    sonde_profile_destroy(small);
 }
 
 TEST(changes_of_one_profile_are_refused) {

@@ -2,7 +2,8 @@
  *
  * Whether a comparison of runs stays within limits. A limit is exceeded if the whole interval of
  * the increase is above it, and kept if the whole interval is below it. Otherwise the runs are too
- * few or too noisy to decide. Thread safety: any thread. */
+ * few or too noisy to decide. A limit of functions is exceeded only by those that are also MORE
+ * among all functions that it matches (verdict.h). Thread safety: any thread. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_GATE_DECIDE_H
 #define SONDE_CLIENTS_CLI_VERBS_GATE_DECIDE_H
 
@@ -10,8 +11,9 @@
 
 #include <regex.h>
 
-#define GATE_MAX_RUNS   1000 /* a change that needs more runs is not decided */
-#define GATE_MAX_CHECKS 1000
+#define GATE_MAX_RUNS     100  /* on each side */
+#define GATE_MAX_FORECAST 1000 /* a change that needs more runs is not decided */
+#define GATE_MAX_CHECKS   1000
 
 enum gate_result {
     GATE_PASS,
@@ -47,7 +49,7 @@ struct gate_decision {
     enum gate_result result;
     const char *reason; /* why nothing can be decided; "" = it could */
     struct gate_check *checks;
-    size_t check_count, left_out; /* left_out: checks that passed and were too many to keep */
+    size_t check_count, left_out; /* left_out: checks that were too many to keep */
     double noise;     /* half the width of the total's interval, as a share of the base */
     size_t more_runs; /* that decide all checks; 0 = too many or unknown */
 };

@@ -141,12 +141,13 @@ static sonde_err compare(struct gate *gate, struct sonde_diag *diag) {
     for (int side = 0; side < 2 && !err; side++)
         for (size_t i = 0; i < input->counts[side]; i++)
             profiles[at++] = input->runs[side][i].profile;
-    const struct sonde_blocks_side sides[] = {{profiles, input->counts[0], 1},
-                                              {profiles + input->counts[0], input->counts[1], 1}};
+    const struct sonde_blocks_side sides[] = {{profiles, input->counts[0], 1, exposures, NULL},
+                                              {profiles + input->counts[0], input->counts[1], 1,
+                                               exposures ? exposures + input->counts[0] : NULL,
+                                               NULL}};
     const struct sonde_comparison_options options = {.type = gate->settings->type,
                                                      .confidence = gate->rules.confidence,
-                                                     .measure = VERDICT_AMOUNT,
-                                                     .exposures = exposures};
+                                                     .measure = VERDICT_AMOUNT};
     if (!err)
         err = sonde_comparison_create(sides, &options, &gate->comparison, diag);
     free(exposures);
@@ -174,11 +175,7 @@ static sonde_err report(const struct gate *gate, struct sonde_diag *diag) {
     const struct gate_report report = {&gate->input, &gate->rules, &gate->per, &gate->decision,
                                        gate->comparison};
     const struct sonde_option_list *reports = &gate->settings->reports;
-    struct sonde_buf text = {0};
-    sonde_err err = SONDE_OK;
-    gate_write_text(&report, &text);
-    fputs(sonde_buf_slice(&text).data, stdout);
-    sonde_buf_finish(&text);
+    sonde_err err = gate_report_write(&report, "-", diag);
     for (size_t i = 0; i < reports->count && !err; i++)
         err = gate_report_write(&report, reports->items[i], diag);
     return err;

@@ -10,7 +10,6 @@
 
 #define NS_PER_S          1000000000ll
 #define MOST_PARTS        12
-#define LEAST_PARTS       2
 #define PART_S            60
 #define MAX_PROFILE_BYTES (2048ull << 20)
 
@@ -72,7 +71,7 @@ static sonde_err add_part(struct gate_input *input, struct service *service,
 
 static int64_t count_parts(const struct history_range *range) {
     int64_t parts = (range->until_unix_ns - range->from_unix_ns) / NS_PER_S / PART_S;
-    return parts > MOST_PARTS ? MOST_PARTS : parts < LEAST_PARTS ? LEAST_PARTS : parts;
+    return parts > MOST_PARTS ? MOST_PARTS : parts < 1 ? 1 : parts;
 }
 
 static sonde_err add_side(struct gate_input *input, struct service *service,

@@ -17,6 +17,8 @@ static const struct {
 
 gate_writer *gate_writer_for(const char *path) {
     size_t len = strlen(path);
+    if (strcmp(path, "-") == 0)
+        return gate_write_text;
     for (size_t i = 0; i < COUNT_OF(formats); i++) {
         size_t end = strlen(formats[i].extension);
         if (len > end && strcmp(path + len - end, formats[i].extension) == 0)

@@ -22,11 +22,11 @@ typedef void gate_writer(const struct gate_report *report, struct sonde_buf *out
 gate_writer gate_write_text, gate_write_markdown, gate_write_json, gate_write_junit,
     gate_write_sarif;
 
-/* The writer for a file's extension; NULL if there is none. */
+/* The writer for a file's extension, text for "-"; NULL if there is none. */
 gate_writer *gate_writer_for(const char *path);
 /* ".txt, .md, .json, .xml (JUnit) or .sarif" */
 extern const char gate_report_extensions[];
-/* Writes the report to the file, which appears when it is complete. */
+/* Writes the report to stdout for "-", or to the file, which appears when it is complete. */
 SONDE_MUST_USE sonde_err gate_report_write(const struct gate_report *report, const char *path,
                                            struct sonde_diag *diag);
 

@@ -1,27 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * SARIF 2.1.0 (docs.oasis-open.org/sarif): a result for each check that did not pass, and for each
- * function that explains the change, at its place in the source if the profile has it. */
+ * function that explains the change. GitHub refuses a file in which a result has no place in the
+ * source. So a result without one is where the first function that explains the change is, or else
+ * at a file that is named after the tool. */
 #include "api/draw/tree.h"
 #include "api/version.h"
 #include "clients/cli/json.h"
 #include "clients/cli/verbs/gate/report.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
 
+#define NO_PLACE "sonde-gate"
+
+/* A reference relative to the current folder, which is the repository's; "file:" outside of it. */
+static void put_uri(struct sonde_buf *out, const char *path) {
+    char folder[PATH_MAX] = "";
+    size_t length = getcwd(folder, sizeof folder) ? strlen(folder) : 0;
+    if (length > 1 && strncmp(path, folder, length) == 0 && path[length] == '/')
+        path += length + 1;
+    while (strncmp(path, "./", 2) == 0)
+        path += 2;
+    sonde_buf_puts(out, path[0] == '/' ? "\"file://" : "\"");
+    for (; *path; path++) {
+        bool is_plain = isalnum((unsigned char)*path) || strchr("/-._~", *path);
+        sonde_buf_printf(out, is_plain ? "%c" : "%%%02X", (unsigned char)*path);
+    }
+    sonde_buf_putc(out, '"');
+}
+
+static const struct draw_frame *frame_of(const struct gate_report *report,
+                                         const struct sonde_comparison_function *function) {
+    return draw_tree_frame(report->comparison->tree, function->frame);
+}
+
+/* The first cause that has a place in the source; NULL if none has. */
+static const struct draw_frame *first_place(const struct gate_report *report) {
+    for (size_t i = 0; i < gate_cause_count(report); i++) {
+        const struct draw_frame *frame = frame_of(report, report->comparison->causes[i].function);
+        if (frame->source)
+            return frame;
+    }
+    return NULL;
+}
+
+/* function: NULL = the result is about none. */
 static void put_place(const struct gate_report *report,
                       const struct sonde_comparison_function *function, struct sonde_buf *out) {
-    const struct draw_frame *frame = draw_tree_frame(report->comparison->tree, function->frame);
-    sonde_buf_puts(out, ",\"locations\":[{");
-    if (frame->source) {
-        sonde_buf_puts(out, "\"physicalLocation\":{\"artifactLocation\":{\"uri\":");
-        json_text(out, frame->source);
-        sonde_buf_printf(out, "},\"region\":{\"startLine\":%" PRId64 "}},",
-                         frame->start_line > 0 ? frame->start_line : 1);
+    const struct draw_frame *frame = function ? frame_of(report, function) : NULL;
+    if (!frame || !frame->source)
+        frame = first_place(report);
+    sonde_buf_puts(out, ",\"locations\":[{\"physicalLocation\":{\"artifactLocation\":{\"uri\":");
+    put_uri(out, frame ? frame->source : NO_PLACE);
+    sonde_buf_printf(out, "},\"region\":{\"startLine\":%" PRId64 "}}",
+                     frame && frame->start_line > 0 ? frame->start_line : 1);
+    if (function) {
+        sonde_buf_puts(out, ",\"logicalLocations\":[{\"kind\":\"function\",\"name\":");
+        json_text(out, function->name);
+        sonde_buf_puts(out, "}]");
     }
-    sonde_buf_puts(out, "\"logicalLocations\":[{\"kind\":\"function\",\"name\":");
-    json_text(out, function->name);
-    sonde_buf_puts(out, "}]}]");
+    sonde_buf_puts(out, "}]");
 }
 
 /* Ends in a comma, which the caller removes. */
@@ -32,8 +74,7 @@ static void put_result(const struct gate_report *report, const char *rule, const
                      level);
     json_text(out, message);
     sonde_buf_putc(out, '}');
-    if (function)
-        put_place(report, function, out);
+    put_place(report, function, out);
     sonde_buf_puts(out, "},");
 }
 

@@ -11,7 +11,7 @@ static bool is_one(const struct target *target, struct host_process *process) {
     if (process->pid != one->pid)
         return false;
     if (target->host->is_over) /* only what was sampled before */
-        return !process->is_listed;
+        return process->has_ended || !process->is_listed;
     return !process_read_once(process) || process->identity.start_ticks == one->start_ticks;
 }
 

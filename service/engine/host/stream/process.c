@@ -12,16 +12,42 @@ void process_table_init(struct process_table *table) {
     hash_index_init(&table->seed);
 }
 
-void process_table_finish(struct process_table *table) {
-    for (uint32_t i = 0; i < HOST_BUCKETS; i++) {
-        while (table->buckets[i])
-            process_end(table->buckets[i]);
-    }
-    hash_index_finish(&table->seed);
-}
-
 static uint32_t bucket_of(const struct process_table *table, pid_t pid) {
     return hash_index_words(&table->seed, (uint64_t)pid, 0) % HOST_BUCKETS;
+}
+
+/* Takes it off the table. */
+static void forget(struct host_process *process) {
+    struct process_table *table = &process->stream->processes;
+    if (!process->is_listed)
+        return;
+    struct host_process **at = &table->buckets[bucket_of(table, process->pid)];
+    while (*at != process)
+        at = &(*at)->next;
+    *at = process->next;
+    process->is_listed = false;
+    table->count--;
+    process_release(process);
+}
+
+/* False: none is remembered. */
+static bool forget_ended(struct process_table *table) {
+    if (table->ended_first == table->ended_next)
+        return false;
+    struct host_process *oldest = table->ended[table->ended_first++ % HOST_MAX_ENDED];
+    forget(oldest);
+    process_release(oldest);
+    return true;
+}
+
+void process_table_finish(struct process_table *table) {
+    while (forget_ended(table))
+        continue;
+    for (uint32_t i = 0; i < HOST_BUCKETS; i++) {
+        while (table->buckets[i])
+            forget(table->buckets[i]);
+    }
+    hash_index_finish(&table->seed);
 }
 
 struct host_process *process_find(const struct process_table *table, pid_t pid) {
@@ -35,7 +61,9 @@ struct host_process *process_add(struct host_stream *stream, pid_t pid, pid_t pa
     struct process_table *table = &stream->processes;
     struct host_process *old = process_find(table, pid);
     if (old)
-        process_end(old);
+        forget(old);
+    if (table->count >= HOST_MAX_PROCESSES)
+        (void)forget_ended(table);
     struct host_process *process =
         table->count < HOST_MAX_PROCESSES ? calloc(1, sizeof *process) : NULL;
     if (!process)
@@ -79,15 +107,16 @@ void process_release(struct host_process *process) {
 
 void process_end(struct host_process *process) {
     struct process_table *table = &process->stream->processes;
-    if (!process->is_listed)
+    if (!process->is_listed || process->has_ended)
         return;
-    struct host_process **at = &table->buckets[bucket_of(table, process->pid)];
-    while (*at != process)
-        at = &(*at)->next;
-    *at = process->next;
-    process->is_listed = false;
-    table->count--;
-    process_release(process);
+    process->has_ended = true;
+    if (!process->stream->is_all) {
+        forget(process);
+        return;
+    }
+    if (table->ended_next - table->ended_first == HOST_MAX_ENDED)
+        (void)forget_ended(table);
+    table->ended[table->ended_next++ % HOST_MAX_ENDED] = process_retain(process);
 }
 
 bool process_read_once(struct host_process *process) {

@@ -2,11 +2,14 @@
  *
  * The processes that a stream has seen, by pid.
  *
- * A process is created at its first sample, or when a known process forks it, and forgotten when
- * its last thread has exited. Its code map starts as a copy of its parent's, or is read from
- * /proc/PID/maps by a builder, and then follows the kernel's records. Records arrive in order of
- * time, so the map is always that of the record being handled. Thread safety: engine thread
- * only. */
+ * A process is created at its first sample, or when a known process forks it, and ends when its
+ * last thread has exited. A stream of all processes forgets it some exits later, because its time
+ * in the kernel goes on: since Linux 6.16 the exit is recorded before the memory is freed. Such a
+ * stream has a record of each fork, which says when a pid is used again.
+ *
+ * A process's code map starts as a copy of its parent's, or is read from /proc/PID/maps by a
+ * builder, and then follows the kernel's records. Records arrive in order of time, so the map is
+ * always that of the record being handled. Thread safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_HOST_STREAM_PROCESS_H
 #define SONDE_SERVICE_ENGINE_HOST_STREAM_PROCESS_H
 
@@ -17,6 +20,7 @@
 #define HOST_MAX_PROCESSES 16384u /* of one stream; the samples of further ones are dropped */
 #define HOST_BUCKETS       4096u
 #define HOST_MAX_PENDING   1024u /* mappings that arrive while the maps are read */
+#define HOST_MAX_ENDED     256u  /* processes that are remembered after they have ended */
 
 struct host_stream;
 
@@ -35,6 +39,7 @@ struct host_process {
     uid_t uid;
     bool is_read;   /* identity, uid and name were read from /proc, if it was still there */
     bool is_listed; /* in the table */
+    bool has_ended; /* its last thread has exited */
     bool is_kernel; /* a kernel thread */
     struct process_identity identity; /* start_ticks 0 = not known */
     char name[64];
@@ -57,6 +62,8 @@ struct process_table {
     struct host_process *buckets[HOST_BUCKETS];
     struct hash_index seed; /* only its seed is used: entries of an index cannot be removed */
     uint32_t count;
+    struct host_process *ended[HOST_MAX_ENDED]; /* a queue in a circle, and its two ends */
+    uint32_t ended_first, ended_next;
 };
 
 void process_table_init(struct process_table *table);
@@ -65,7 +72,7 @@ struct host_process *process_find(const struct process_table *table, pid_t pid);
 /* A new process of that pid, which replaces one that had it before. NULL: too many, or out of
  * memory. */
 struct host_process *process_add(struct host_stream *stream, pid_t pid, pid_t parent);
-/* Takes it off the table. */
+/* Its last thread has exited. */
 void process_end(struct host_process *process);
 struct host_process *process_retain(struct host_process *process);
 void process_release(struct host_process *process);

@@ -94,6 +94,10 @@ static void on_fork(struct host_stream *stream, const struct host_record *record
     }
     if (!is_group(stream))
         return;
+    if (!parent && stream->is_all) /* for the name of a child that ends at once */
+        parent = process_add(stream, record->fork.parent_pid, 0);
+    if (parent && !parent->name[0])
+        (void)process_read_once(parent);
     struct host_process *child = process_add(stream, record->pid, record->fork.parent_pid);
     if (child && parent)
         process_inherit(child, parent);
@@ -113,7 +117,7 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
     struct host_process *process = process_find(&stream->processes, record->pid);
     thread_names_forget(&stream->names, (uint32_t)record->tid);
     stream->unseen.short_threads++;
-    if (!process)
+    if (!process || process->has_ended)
         return;
     /* Its threads were counted later, perhaps those of a zombie. */
     if (process->threads_ns >= record->time_ns && !has_ended(process->pid))

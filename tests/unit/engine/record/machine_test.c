@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/engine/record/machine.h"
+#include "api/base/clock.h"
+#include "service/engine/record/record_state.h"
 #include "service/host/processes/process_list.h"
 #include "tests/unit/check.h"
 
@@ -273,4 +274,27 @@ TEST(names_beyond_the_limit_share_a_record_and_no_sample_is_lost) {
     CHECK_INT(sum, ==, MACHINE_NAMES + 50);
     forget();
     machine_destroy(machine);
+}
+
+/* A window arrives some time after its end. The guest was there in the next one, too. */
+TEST(a_guest_that_goes_before_a_window_arrives_has_the_time_of_the_next_one_too) {
+    struct recorder recorder = {.options.on_record = on_record};
+    lock_init(&recorder.lock, LOCK_RECORDER);
+    CHECK_INT(record_machine_create(&recorder), ==, SONDE_OK);
+    recorder.machine->slots[CPU].capture = (void *)&recorder; /* one runs */
+    record_machine_leave(&recorder, getpid());
+    int64_t begin = clock_ns(CLOCK_REALTIME) - 11 * SECOND;
+    for (uint32_t number = 0; number < 3; number++) {
+        struct sonde_profile *profile = window();
+        const struct engine_metadata metadata = {.event = SONDE_ON_CPU,
+                                                 .start_unix_ns = begin + number * 10 * SECOND,
+                                                 .end_unix_ns = begin + (number + 1) * 10 * SECOND};
+        add(profile, own_name(), getpid(), 5);
+        record_machine_add(recorder.machine, profile, &metadata);
+        CHECK_INT(kept_count, ==, number == 2);
+    }
+    machine_destroy(recorder.machine->machine);
+    free(recorder.machine);
+    record_machine_finish(&recorder);
+    forget();
 }

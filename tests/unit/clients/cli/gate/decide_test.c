@@ -134,6 +134,66 @@ TEST(too_few_runs_are_inconclusive_and_say_how_many_more_would_decide) {
     gate_rules_finish(&scene.rules);
 }
 
+/* Decides about the same runs by other rules. */
+static void decide_again(struct scene *scene) {
+    gate_decision_finish(&scene->decision);
+    CHECK_INT(gate_decide(scene->comparison, &scene->rules, scene->runs.counts, &scene->decision),
+              ==, SONDE_OK);
+}
+
+static const struct gate_check *check_of_planted(const struct scene *scene) {
+    for (size_t i = 0; i < scene->decision.check_count; i++) {
+        const struct gate_check *check = &scene->decision.checks[i];
+        if (check->function && strcmp(check->function->name, "function 4") == 0)
+            return check;
+    }
+    return NULL;
+}
+
+/* The change is above the limit for certain, and somewhat below the least effect. */
+TEST(runs_that_decide_about_the_least_effect_are_counted) {
+    struct scene scene = {.rules = rules_of("1000%", "^function 4$=1%")};
+    uint64_t seed = 9;
+    play(&scene, &seed, 8, 0.01);
+    const struct verdict_change *change =
+        &check_of_planted(&scene)->function->total[VERDICT_AMOUNT];
+    double above = (change->high - change->change) / 10;
+    scene.rules.min_effect = (change->change + above) / scene.comparison->whole.before;
+    decide_again(&scene);
+    const struct gate_check *check = check_of_planted(&scene);
+    CHECK_INT(check->result, ==, GATE_INCONCLUSIVE);
+    CHECK(check->low > check->limit);
+    CHECK_INT(check->more_runs, >, 8);
+    end(&scene);
+    gate_rules_finish(&scene.rules);
+}
+
+/* Chance has one attempt and not sixty, so a smaller change is enough. */
+TEST(a_function_that_is_checked_alone_needs_less_evidence) {
+    struct gate_rules rules[] = {rules_of("1000%", "^function 4$=1%"), rules_of("1000%", ".=1%")};
+    int failed[2] = {0};
+    for (uint64_t round = 0; round < 20; round++) {
+        uint64_t seed = round;
+        struct scene scene = {.rules = rules[0]};
+        play(&scene, &seed, 8, 0.002);
+        for (int i = 0; i < 2; i++) {
+            scene.rules = rules[i];
+            scene.rules.min_effect = 0;
+            decide_again(&scene);
+            const struct gate_check *check = check_of_planted(&scene);
+            failed[i] += check->result == GATE_FAIL;
+            CHECK(check->result != GATE_FAIL || check->low > check->limit);
+            if (check->result == GATE_INCONCLUSIVE && check->low > check->limit)
+                CHECK_INT(check->more_runs, ==, 0);
+        }
+        end(&scene);
+    }
+    printf("%d failed alone, %d among all\n", failed[0], failed[1]);
+    CHECK_INT(failed[0], >, failed[1]);
+    for (int i = 0; i < 2; i++)
+        gate_rules_finish(&rules[i]);
+}
+
 TEST(one_run_on_a_side_decides_nothing) {
     struct scene scene = {.rules = rules_of("300%", NULL)};
     uint64_t seed = 4;

@@ -64,7 +64,9 @@ struct sonde_comparison *runs_compare(const struct runs *runs, double confidence
     struct sonde_comparison *comparison = NULL;
     for (int i = 0; i < 2; i++)
         sides[i] = (struct sonde_blocks_side){
-            (const struct sonde_profile *const *)runs->profiles[i], runs->counts[i], 1};
+            .profiles = (const struct sonde_profile *const *)runs->profiles[i],
+            .count = runs->counts[i],
+            .scale = 1};
     CHECK_INT(sonde_comparison_create(sides, &options, &comparison, NULL), ==, SONDE_OK);
     return comparison;
 }

@@ -11,6 +11,7 @@ import time
 
 from tests.cli import check
 from tests.e2e import stack
+from tests.e2e.machine.service import Service
 from tests.e2e.users import users
 
 users.install()
@@ -27,45 +28,6 @@ def program(name):
 LONE, SHORT, GUEST, OWN = program("lone"), program("short"), program("guest"), program("own")
 
 
-class Service:
-    """A sonded with a history, as a user."""
-
-    def __init__(self, uid, name, *flags):
-        self.folder = os.path.join(stack.WORK, name)
-        os.makedirs(self.folder, 0o700, exist_ok=True)
-        os.chown(self.folder, uid, uid)
-        self.log = open(os.path.join(stack.WORK, name + ".log"), "w+", encoding="utf-8")
-        self.guest, self.address = f"{self.folder}/guest.sock", f"unix:{self.folder}/grpc.sock"
-        self.process = subprocess.Popen(
-            [*users.as_user(uid), os.path.join(stack.PREFIX, "bin/sonded"), "--socket", self.guest, "--grpc", self.address, "--data-dir",
-             self.folder, "--history", "--history-hz", str(RATE), *flags], env=stack.environment(), stdout=subprocess.PIPE,
-            stderr=self.log, text=True)
-        assert "grpc: " in self.process.stdout.readline(), self.said()
-
-    def said(self):
-        self.log.seek(0)
-        return self.log.read()
-
-    def history(self, *words):
-        done = subprocess.run([stack.SONDE, "history", *words, "--service", self.address], env=stack.environment(), capture_output=True,
-                              text=True, timeout=60, check=False)
-        return done.stdout, done.stderr
-
-    def total(self, path, *words):
-        out, _ = self.history(os.path.basename(path), "-o", "-", "--format", "collapsed", *words)
-        return sum(int(line.rsplit(" ", 1)[1]) for line in out.splitlines())
-
-    def doctor(self):
-        done = subprocess.run([stack.SONDE, "doctor", "--service", self.address], env=stack.environment(), capture_output=True, text=True,
-                              timeout=60, check=False)
-        return done.stdout
-
-    def end(self):
-        check.stop(self.process)
-        self.process.stdout.close()
-        self.log.close()
-
-
 def start(path, seconds, before=(), **env):
     return subprocess.Popen([*before, path, "-t", "1", "-s", str(seconds), "--tick"], env={**stack.environment(), **env}, stdout=subprocess.PIPE,
                             text=True)
@@ -77,7 +39,7 @@ def cpu_ns(process):
 
 
 def test_unprepared_processes_have_a_history_and_a_guest_is_not_counted_twice():
-    service = Service(0, "machine")
+    service = Service(0, "machine", RATE)
     check.until(lambda: re.search(r"targets being recorded: [1-9]", service.doctor()), seconds=30, what="the first window")
     prepared = start(GUEST, 12, LD_PRELOAD=os.path.join(stack.PREFIX, "lib/libsonde.so"), SONDE_SOCKET=service.guest)
     lone = start(LONE, 12)
@@ -103,7 +65,7 @@ def test_unprepared_processes_have_a_history_and_a_guest_is_not_counted_twice():
 
 
 def test_chosen_processes_have_off_cpu_time_without_preparation():
-    service = Service(0, "waits", "--history-off-cpu", f"service = '{os.path.basename(LONE)}'")
+    service = Service(0, "waits", RATE, "--history-off-cpu", f"service = '{os.path.basename(LONE)}'")
     waiting = "--event", "off-cpu", "--from", "-1m"
     check.until(lambda: re.search(r"targets being recorded: [1-9]", service.doctor()), seconds=30, what="the first window")
     chosen, other = start(LONE, 30), start(GUEST, 30)
@@ -117,13 +79,13 @@ def test_chosen_processes_have_off_cpu_time_without_preparation():
 
 
 def test_only_guests_are_recorded_if_that_is_wanted():
-    service = Service(0, "guests", "--history-guests")
+    service = Service(0, "guests", RATE, "--history-guests")
     lone = start(LONE, 1)
     prepared = start(GUEST, 1, LD_PRELOAD=os.path.join(stack.PREFIX, "lib/libsonde.so"), SONDE_SOCKET=service.guest)
     cpu_ns(lone)
     cpu_ns(prepared)
     service.end()  # stores the open windows
-    service = Service(0, "guests", "--history-guests")
+    service = Service(0, "guests", RATE, "--history-guests")
     assert service.total(GUEST) > 0, service.said()
     check.equal(service.total(LONE), 0)
     service.end()
@@ -135,7 +97,7 @@ def test_where_the_kernel_refuses_the_machine_own_processes_are_recorded_and_doc
     if paranoid <= 0:
         raise check.Skip("kernel.perf_event_paranoid lets every user sample the whole machine")
     may_own = paranoid <= 2
-    service = Service(users.NOBODY, "refused")
+    service = Service(users.NOBODY, "refused", RATE)
     left_out = "those of other users: " if may_own else ""
     check.until(lambda: f"processes without the guest are not recorded: {left_out}sampling the whole machine needs" in service.doctor(),
                 seconds=30, what="the refusal")
