@@ -139,7 +139,8 @@ enum ring_unseen_cause {
     RING_UNSEEN_WAITING = 5, /* for a CPU */
     /* CPU time */
     RING_UNSEEN_KERNEL = 6, /* in the kernel, where the clock does not tick */
-    RING_UNSEEN_LAST = RING_UNSEEN_KERNEL
+    RING_UNSEEN_BEFORE = 7, /* before the first clock ran, if sonded asks for that */
+    RING_UNSEEN_LAST = RING_UNSEEN_BEFORE
 };
 
 struct ring_unseen {

@@ -114,6 +114,7 @@ int guest_start(uint32_t delay_ms) {
     handler_state.pid = (uint32_t)getpid();
     handler_state.main_stack.high = main_stack_end();
     guest.start_delay_ms = delay_ms;
+    threads_note_start();
     atomic_store(&guest.stopping, false);
     if (!guest_make_wake())
         return EAGAIN;

@@ -65,9 +65,17 @@ static uint64_t drain_pause(const struct target *target) {
     return longer(pause_ns, ENGINE_DRAIN_NS);
 }
 
-static void begin_waiting(struct target *target) {
+bool clock_is_for_recordings(const struct target *target) {
+    for (const struct cpu_capture *capture = target->captures; capture; capture = capture->next)
+        if (!capture->spec.is_recording)
+            return false;
+    return true;
+}
+
+static void begin_waiting(struct target *target, bool are_older_theirs) {
     uint64_t now_ns = now_monotonic_ns();
-    target->source->drain_all(target, now_ns); /* earlier samples are not theirs */
+    if (!are_older_theirs)
+        target->source->drain_all(target, now_ns);
     target_read_cpu(target);
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
@@ -110,7 +118,7 @@ void clock_adjust(struct target *target) {
         else if (is_other)
             send_config(target, wanted.period_ns, wanted.wall_period_ns);
         if (target->clock == CLOCK_RUNNING)
-            begin_waiting(target);
+            begin_waiting(target, false);
         return;
     case CLOCK_STOPPING:
         return;
@@ -167,7 +175,7 @@ static void on_running(struct target *target) {
     if (target->source->started)
         target->source->started(target);
     target->next_drain_ns = now_monotonic_ns() + drain_pause(target);
-    begin_waiting(target);
+    begin_waiting(target, clock_is_for_recordings(target));
 }
 
 static void on_refused(struct target *target, const struct clock_answer *answer) {

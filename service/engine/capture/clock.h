@@ -6,6 +6,9 @@
 
 #include "service/engine/core/target.h"
 
+/* Whether all captures are recordings. When their clock starts, they also get what the process used
+ * before, since they cover its whole life. */
+bool clock_is_for_recordings(const struct target *target);
 /* Asks the source for the periods that the captures need now, if they have changed. */
 void clock_adjust(struct target *target);
 /* What a source says when it was asked for periods. */

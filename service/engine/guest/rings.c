@@ -2,6 +2,7 @@
  *
  * The guest as a source: maps the rings that it shares, drains them into its target's captures, and
  * sends it CpuConfig. */
+#include "service/engine/capture/clock.h"
 #include "service/engine/capture/samples.h"
 #include "service/engine/code/tables.h"
 #include "service/engine/guest/guest_link.h"
@@ -217,6 +218,7 @@ static void set_periods(struct target *target, uint64_t period_ns, uint64_t wall
     message.message.cpu_config.sequence = target->sequence;
     message.message.cpu_config.period_ns = period_ns;
     message.message.cpu_config.wall_period_ns = wall_period_ns;
+    message.message.cpu_config.counts_past = clock_is_for_recordings(target);
     link_send(target, &message, -1);
 }
 

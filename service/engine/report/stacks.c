@@ -19,6 +19,7 @@ static const char *const note_texts[STACK_NOTE_COUNT] = {
     [STACK_NOTE_32BIT] = "[32-bit program]",
     [STACK_NOTE_GONE] = "[process ended]",
     [STACK_NOTE_NO_TABLE_YET] = "[unwind table not loaded yet]",
+    [STACK_NOTE_BEFORE] = "[before sampling]",
 };
 
 const char *stack_note_text(uint64_t note) {
@@ -30,6 +31,7 @@ enum stack_note stack_unseen_note(uint32_t cause) {
         [RING_UNSEEN_BLOCKED] = STACK_NOTE_BLOCKED, [RING_UNSEEN_NO_CLOCK] = STACK_NOTE_NO_CLOCK,
         [RING_UNSEEN_SHORT] = STACK_NOTE_SHORT,     [RING_UNSEEN_ASLEEP] = STACK_NOTE_ASLEEP,
         [RING_UNSEEN_WAITING] = STACK_NOTE_WAITING, [RING_UNSEEN_KERNEL] = STACK_NOTE_KERNEL,
+        [RING_UNSEEN_BEFORE] = STACK_NOTE_BEFORE,
     };
     bool is_known = cause >= RING_UNSEEN_BLOCKED && cause <= RING_UNSEEN_LAST;
     return is_known ? notes[cause] : STACK_NOTE_NO_CLOCK;

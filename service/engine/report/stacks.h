@@ -46,6 +46,7 @@ enum stack_note {
     STACK_NOTE_32BIT,
     STACK_NOTE_GONE,
     STACK_NOTE_NO_TABLE_YET,
+    STACK_NOTE_BEFORE,
     STACK_NOTE_COUNT
 };
 const char *stack_note_text(uint64_t note);

@@ -303,6 +303,7 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
     if (capture.stage == RUNNING && period)
         adjust_blocked();
     capture.wanted = clock_of(config->clock);
+    threads_count_past(config->counts_past);
     uint32_t depth = config->max_depth;
     atomic_store(&handler_state.max_depth,
                  depth >= 2 && depth < RING_MAX_DEPTH ? depth : RING_MAX_DEPTH);

@@ -21,6 +21,8 @@
 #define CLOCK_READS   512u     /* in one look */
 #define UNSEEN_MIN_NS 20000000 /* less may be the inexactness of the ticks */
 #define SCAN_PASSES   4u
+#define LOADING_NS    20000000   /* of CPU time, at most, until a new program's guest starts */
+#define YOUNG_NS      1000000000 /* an older guest may have waited for sonded */
 
 static struct clock_plan plan;
 static uint32_t scan;   /* number of the last scan */
@@ -28,6 +30,8 @@ static uint32_t cursor; /* index of the last thread whose clock was read */
 static uint32_t found;  /* new threads in this pass */
 static uint32_t own_tid;
 static bool first_scan;
+static bool counts_past, has_sampled;
+static int64_t start_ns, start_cpu_ns;    /* CLOCK_MONOTONIC, and the main thread's clock */
 static struct procfs_seccomp own_filters; /* the control thread's */
 
 static bool is_signal_blocked(const struct sampled_thread *thread) {
@@ -92,6 +96,16 @@ static bool has_unknown_filter(uint32_t tid) {
     return filters.mode == SECCOMP_MODE_STRICT || differ(&filters);
 }
 
+/* What a thread has used since the guest's start, of its whole CPU time. */
+static int64_t past_ns(uint32_t tid, int64_t used_ns) {
+    int64_t age_ns = handler_clock_ns(CLOCK_MONOTONIC) - start_ns;
+    if (!counts_past || has_sampled || age_ns > YOUNG_NS)
+        return 0;
+    if (tid == handler_state.pid && start_cpu_ns > LOADING_NS)
+        used_ns -= start_cpu_ns; /* another program ran before exec */
+    return used_ns < age_ns ? used_ns : age_ns;
+}
+
 static void add_thread(uint32_t tid) {
     struct sampled_thread *thread = sampled_threads_add(tid);
     if (!thread)
@@ -103,7 +117,9 @@ static void add_thread(uint32_t tid) {
     if (has_unknown_filter(tid))
         held_add(tid, HOLD_FILTER);
     arm(thread, NULL);
-    if (!first_scan)
+    if (first_scan)
+        push_unseen(thread, past_ns(tid, before), RING_UNSEEN_BEFORE);
+    else
         push_unseen(thread, before, RING_UNSEEN_SHORT);
 }
 
@@ -153,6 +169,16 @@ void threads_exclude_self(void) {
     sampled_threads_unlock(&mask);
 }
 
+void threads_note_start(void) {
+    has_sampled = false;
+    start_ns = handler_clock_ns(CLOCK_MONOTONIC);
+    start_cpu_ns = handler_clock_ns(THREAD_CPU_CLOCK(handler_state.pid));
+}
+
+void threads_count_past(bool wanted) {
+    counts_past = wanted;
+}
+
 void threads_open(const struct clock_plan *chosen, uint64_t period_ns) {
     uint64_t mask;
     sampled_threads_lock(&mask);
@@ -166,6 +192,7 @@ void threads_open(const struct clock_plan *chosen, uint64_t period_ns) {
     first_scan = true;
     scan_tasks();
     first_scan = false;
+    has_sampled = true;
     sampled_threads_unlock(&mask);
 }
 

@@ -15,6 +15,11 @@
 void threads_exclude_self(void);
 /* Starts sampling: gives every thread a clock of this plan and period. Control thread only. */
 void threads_open(const struct clock_plan *plan, uint64_t period_ns);
+/* The guest starts in this process. Any thread. */
+void threads_note_start(void);
+/* Whether threads_open reports what threads have used since then as RING_UNSEEN_BEFORE: the first
+ * time, and within a second. Control thread only. */
+void threads_count_past(bool wanted);
 /* Changes the period of all clocks. Control thread only. */
 void threads_change(uint64_t period_ns);
 /* Replaces all clocks by those of another plan. Control thread only. */

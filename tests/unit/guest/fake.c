@@ -416,11 +416,10 @@ void fake_release(struct fake_guest *guest) {
 
 void fake_configure(struct fake_guest *guest, uint64_t period_ns,
                     sonde_guest_v1_ClockChoice clock) {
+    uint64_t wall_ns = period_ns ? guest->wall_period_ns : 0;
     sonde_guest_v1_ToGuest message = {.which_message = sonde_guest_v1_ToGuest_cpu_config_tag};
-    message.message.cpu_config.sequence = ++guest->sequence;
-    message.message.cpu_config.period_ns = period_ns;
-    message.message.cpu_config.clock = clock;
-    message.message.cpu_config.wall_period_ns = period_ns ? guest->wall_period_ns : 0;
+    message.message.cpu_config = (sonde_guest_v1_CpuConfig){
+        ++guest->sequence, period_ns, clock, 0, wall_ns, guest->counts_past};
     send_frame(guest, &message, -1);
     fake_pump_until(guest, &guest->state.sequence, guest->sequence);
 }

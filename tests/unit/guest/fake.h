@@ -39,6 +39,7 @@ struct fake_guest {
     uint32_t sequence, states, rings_seen, generations;
     uint32_t labels_told; /* how often the guest said that labels are in use */
     bool gone, no_tables;
+    bool counts_past;    /* sent with every fake_configure */
     bool has_bad_tables; /* the tables are sent without the seals that the guest asks for */
     uint64_t generation;
     struct ring_header *rings;

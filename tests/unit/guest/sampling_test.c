@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 
 /* CPU time that is in samples or was reported as unseen. */
 static double accounted(const struct fake_guest *guest) {
@@ -171,6 +172,41 @@ TEST(a_raw_clone_is_found_and_its_earlier_time_is_reported) {
     CHECK_INT(seen, >, used.a / 4);
     CHECK_NEAR((double)(seen + unseen) / (double)used.a, 1.0, 0.1);
     scene_end(&scene);
+}
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static uint64_t past_of(struct fake_guest *guest) {
+    return fake_unseen_sum(guest, (uint32_t)guest->hello.pid, RING_UNSEEN_BEFORE);
+}
+
+TEST(what_was_used_before_the_first_clock_is_reported_once_and_only_if_asked) {
+    struct scene scene;
+    int64_t begin_ns = now_ns();
+    scene_begin(&scene, "threads", 0);
+    scene.guest.counts_past = true;
+    scene_capture(&scene, HZ(99), BEST);
+    fake_stop(&scene.guest);
+    bool is_young = now_ns() - begin_ns < 1000000000;
+    uint64_t past_ns = past_of(&scene.guest);
+    fake_configure(&scene.guest, HZ(99), BEST);
+    fake_stop(&scene.guest);
+    CHECK_INT(past_of(&scene.guest), ==, past_ns);
+    scene_pump_line(&scene);
+    scene_end(&scene);
+    scene_begin(&scene, "threads", 0);
+    scene_capture(&scene, HZ(99), BEST);
+    fake_stop(&scene.guest);
+    CHECK_INT(past_of(&scene.guest), ==, 0);
+    scene_pump_line(&scene);
+    scene_end(&scene);
+    if (!is_young)
+        check_skip("this machine is too slow to start a program within a second");
+    CHECK_INT(past_ns, >, 0);
 }
 
 TEST(the_rate_changes_while_it_runs) {

@@ -152,11 +152,14 @@ TEST(a_recordings_limit_slows_the_recording_but_no_capture) {
     struct engine_cpu_spec spec = {.frequency_hz = 99};
     slow.max_overhead = 0.00004; /* at least 5 us of each sample: 125 ms or more */
     struct recorder *recorder = record(&scene, &slow);
-    CHECK_INT(start_clock(&scene).period_ns, >=, 125 * MS);
+    sonde_guest_v1_CpuConfig config = start_clock(&scene);
+    CHECK_INT(config.period_ns, >=, 125 * MS);
+    CHECK(config.counts_past);
     begin(&scene, &spec);
     sonde_guest_v1_ToGuest message;
     fake_expect(&scene.guest, sonde_guest_v1_ToGuest_cpu_config_tag, &message);
     CHECK_INT(message.message.cpu_config.period_ns, ==, 10101010);
+    CHECK(!message.message.cpu_config.counts_past);
     fake_send_state(&scene.guest, message.message.cpu_config.sequence, true, "fake");
     wait_for_state(scene.engine, message.message.cpu_config.sequence);
     push_many(&scene, 100, burn_leaf, 7);
