@@ -17,6 +17,7 @@ import time
 from tests.bench import peers
 from tests.cli import check
 from tests.e2e import stack
+from tests.rpc.history import clickhouse_server
 
 PROGRAMS, PROCESSES = 60, 200
 FUNCTIONS = 1500  # of each program, so that its tables and names have the size of a small server's
@@ -253,7 +254,6 @@ def start_large():
     folder = os.path.join(stack.WORK, "large")
     os.makedirs(folder, exist_ok=True)
     commands = {
-        "clickhouse": ["clickhouse", "local", "--query", "SELECT sum(sipHash64(number)) FROM numbers(1000000000000)"],
         "chromium": ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--remote-debugging-port=0",
                      "data:text/html,<script>setInterval(() => { for (let i = 0; i < 1e7; i++) Math.sin(i); }, 100)</script>"],
         "node": ["node", "-e", "setInterval(() => { for (let i = 0; i < 1e7; i++) Math.sin(i); }, 100)"],
@@ -326,11 +326,20 @@ def busy(tools, options):
 
 def large(tools, options):
     programs = start_large()
+    try:
+        server = clickhouse_server.ClickHouse()
+        query = f"curl -s --data 'SELECT sum(sipHash64(number)) FROM numbers(10000000)' http://127.0.0.1:{server.port}/"
+        programs["clickhouse"] = subprocess.Popen(["bash", "-c", f"while :; do {query}; sleep 0.2; done"], stdout=subprocess.DEVNULL,
+                                                  start_new_session=True)
+    except check.Skip:
+        server = None
 
     def close():
         for program in programs.values():
             os.killpg(program.pid, signal.SIGKILL)
             program.wait()
+        if server:
+            server.kill()
 
     history_beside(f"large programs: {', '.join(programs)}", options, options.warm, close)
 
