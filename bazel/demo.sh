@@ -4,9 +4,10 @@
 # Shows Sonde on a fresh Debian 12 machine with one command:
 #     bazel/demo.sh [--once] [--out FILE.svg] [--http HOST:PORT] [--seconds N]
 #     bazel/demo.sh --pictures DIR [--seconds N]
-# Installs missing packages, builds Sonde, starts the demo server under it with history, takes a profile over HTTP and prints
-# where the page and the flame graph are, and a query of the history. Then it runs until Ctrl-C, or with --once it exits. --pictures writes the three pictures of
-# docs/guide.md (cpu.svg, waits.svg, memory.svg) to DIR and exits.
+# Installs missing packages, builds Sonde, and starts sonded with history, the gateway, and the demo server beside them. The server
+# is not prepared: it has no guest, unless the kernel refuses perf to this user. Takes a profile over HTTP and prints where the page
+# and the flame graph are, and a query of the history. Then it runs until Ctrl-C, or with --once it exits. --pictures writes the three
+# pictures of docs/guide.md (cpu.svg, waits.svg, memory.svg) to DIR and exits.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -37,44 +38,71 @@ bazel build --noshow_progress --ui_event_filters=-info "${targets[@]}"
 bin=$(bazel info --ui_event_filters=-info bazel-bin 2>/dev/null)
 
 work=$(mktemp -d)
-server=
+started=()
 finish() {
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    [ -z "$server" ] || wait "$server" 2>/dev/null || true
+    for pid in "${started[@]}"; do
+        kill "$pid" 2>/dev/null || true
+        wait "$pid" 2>/dev/null || true
+    done
     rm -rf "$work"
 }
 trap finish EXIT
 trap 'exit 130' INT TERM
 
 service=unix:$work/grpc.sock
-run=("$bin/clients/cli/sonde" run --name demo --history --data-dir "$work/data")
+export SONDE_SERVICE=$service
 demo=("$bin/clients/demo/demo")
-if [ -n "$pictures" ]; then
-    mkdir -p "$pictures"
-    run+=(--http 127.0.0.1:0 --grpc "$service")
-    demo+=(--guide --threads 4)
-elif [ -n "$http" ]; then
-    run+=(--http "$http")
+
+may_sample() {
+    [ "$(id -u)" = 0 ] || [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]
+}
+
+# Runs a command in the background; its stdout and stderr go to files.
+start() {
+    local name=$1
+    shift
+    touch "$work/$name.out" "$work/$name.err" # `says` may read them before the new process has opened them
+    "$@" >"$work/$name.out" 2>"$work/$name.err" &
+    started+=($!)
+}
+
+# Waits until a line of a program begins with these words, and prints the rest of it.
+says() {
+    for _ in $(seq 300); do
+        cat "$work/$1.out" "$work/$1.err" 2>/dev/null | sed -n "s/^$2//p;T;q" >"$work/line"
+        [ -s "$work/line" ] && cat "$work/line" && return
+        sleep 0.1
+    done
+    cat "$work"/*.err >&2
+    echo "$1 did not start" >&2
+    return 1
+}
+
+if [ -z "$pictures" ] && may_sample; then
+    start sonded "$bin/service/sonded" --socket "$work/guest.sock" --grpc "$service" --data-dir "$work/data" --history
+    says sonded 'grpc: ' >/dev/null
+    start gateway "$bin/gateway/sonde-gateway" --service "$service" --listen "${http:-127.0.0.1:0}"
+    page=$(says gateway 'http: ')
+    start demo "${demo[@]}"
+    pid=$(says demo 'demo: pid ')
+else
+    run=("$bin/clients/cli/sonde" run --name demo --history --data-dir "$work/data" --grpc "$service")
+    if [ -n "$pictures" ]; then
+        mkdir -p "$pictures"
+        run+=(--http 127.0.0.1:0)
+        demo+=(--guide --threads 4)
+    elif [ -n "$http" ]; then
+        run+=(--http "$http")
+    fi
+    start demo "${run[@]}" -- "${demo[@]}"
+    page=$(says demo 'http: ')
+    pid=$(says demo 'demo: pid ')
 fi
-touch "$work/out" "$work/err" # the loop below may read them before the new process has opened them
-"${run[@]}" -- "${demo[@]}" >"$work/out" 2>"$work/err" &
-server=$!
-page=
-for _ in $(seq 300); do
-    page=$(sed -n 's/^http: //p' "$work/err")
-    grep -q '^demo: pid' "$work/out" && [ -n "$page" ] && break
-    kill -0 "$server" 2>/dev/null || break
-    sleep 0.1
-done
-if [ -z "$page" ] || ! kill -0 "$server" 2>/dev/null; then
-    cat "$work/err" >&2
-    echo "the demo server did not start" >&2
-    exit 1
-fi
+pid=${pid%%[^0-9]*}
 
 if [ -n "$pictures" ]; then
     echo "profiling the demo server three times for $seconds s ..." >&2
-    sonde() { "$bin/clients/cli/sonde" "$@" --service "$service"; }
+    sonde() { "$bin/clients/cli/sonde" "$@"; }
     sonde record demo -d "$seconds" -F 999 --title "CPU time" -o "$pictures/cpu.svg"
     sonde record demo -d "$seconds" --mode off-cpu --title "Time blocked" -o "$pictures/waits.svg"
     sonde heap on demo --sample 32768 >/dev/null
@@ -94,8 +122,19 @@ TRACING
 
 fetch() { # file, query
     curl --fail --silent --show-error --output "$1" --retry 20 --retry-delay 1 --retry-connrefused \
-        "$page/debug/pprof/profile?seconds=$seconds&frequency=499$2"
+        "$page/t/$pid/debug/pprof/profile?seconds=$seconds&frequency=499$2"
 }
+echo "waiting for the first seconds of history ..." >&2
+for _ in $(seq 120); do
+    bash -c "$(tracing)" >"$work/tree" || true
+    grep -q '"match_rules"' "$work/tree" && break
+    sleep 0.5
+done
+if ! grep -q '"match_rules"' "$work/tree"; then
+    cat "$work/tree" "$work"/*.err >&2
+    echo "the history has no profile of the demo server" >&2
+    exit 1
+fi
 echo "sampling the demo server for $seconds s ..." >&2
 fetch "$out" '' &
 picture=$!
@@ -114,17 +153,6 @@ awk '{ count = $NF; sub(/ [0-9]+$/, ""); leaf = $0; sub(/.*;/, "", leaf); sum[le
          exit total ? 0 : 1
      }' "$work/stacks"
 echo
-echo "waiting for the first 10 s of history ..." >&2
-for _ in $(seq 120); do
-    bash -c "$(tracing)" >"$work/tree" || true
-    grep -q '"match_rules"' "$work/tree" && break
-    sleep 0.5
-done
-if ! grep -q '"match_rules"' "$work/tree"; then
-    cat "$work/tree" "$work/err" >&2
-    echo "the history has no profile of the demo server" >&2
-    exit 1
-fi
 echo "flame graph: $out"
 echo "page:        $page"
 echo "history:     the call tree of what has been recorded, with"
@@ -133,11 +161,13 @@ tracing
 [ "$once" = yes ] && exit 0
 echo
 echo "Open the page, or try one of these (Ctrl-C ends the demo):"
-echo "    curl -o flame.svg '$page/debug/pprof/profile?seconds=5'"
-echo "    go tool pprof -top '$page/debug/pprof/profile?seconds=5'"
-echo "    $bin/clients/cli/sonde top"
+echo "    curl -o flame.svg '$page/t/$pid/debug/pprof/profile?seconds=5'"
+echo "    go tool pprof -top '$page/t/$pid/debug/pprof/profile?seconds=5'"
+echo "    export SONDE_SERVICE=$service"
+echo "    $bin/clients/cli/sonde top demo"
 echo "    $bin/clients/cli/sonde history demo --from -15m"
-echo "Other processes need no preparation:"
+echo "Other processes need no preparation, either:"
 echo "    $bin/clients/cli/sonde targets --all"
 echo "    $bin/clients/cli/sonde record PID -o flame.svg"
-wait "$server"
+echo "    $bin/clients/cli/sonde history"
+wait "${started[-1]}"

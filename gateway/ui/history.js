@@ -136,6 +136,9 @@ export class RangeGraph {
     }
 }
 
+// What there is of a range that begins before the recording.
+const recordedPart = (from, until, began) => (began > from ? [`${formatSeconds(until - from)}; recorded: the last ${formatSeconds(Math.max(until - began, 0))}`] : []);
+
 class History {
     constructor(ctx, info) {
         Object.assign(this, { ctx, info, controls: h('div'), errors: h('div'), facts: h('p', { class: 'muted' }), marked: h('div', { class: 'bar' }), services: h('div', { class: 'tables' }) });
@@ -225,7 +228,7 @@ class History {
         this.drawMarkButtons(marks);
         const { windowsExpected: all, windowsReceived: found, recordingBeganUnixNs: began, lastUnixNs, windowS, openS, silences } = completeness, time = (ns) => formatTime(ns / 1e9, true);
         const { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
-        this.facts.textContent = (one ? [`${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
+        this.facts.textContent = (one ? [...recordedPart(from, until, (+began || +first) / 1e9), `${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
             `complete: ${percent(+found, +all)} of the windows${+began ? ` since ${time(began)}` : ''}${all - found > 0 ? ` (${all - found} missing)` : ''}`,
             `windows of ${windowS} s until ${time(lastUnixNs)}${openS ? `, ${openS} s still open` : ''}`, ...['samples', 'dropped'].map((key) => `${(+completeness[key]).toLocaleString('en')} ${key}`)]
             : ['nothing was recorded in this range', +last ? `history has ${rangeText(first / 1e9, last / 1e9)}` : 'history is empty'])

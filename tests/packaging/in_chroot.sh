@@ -62,6 +62,12 @@ as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups bash -c "$(decl
 check "a user without the token is refused" says ' 401 ' as_nobody /v1/targets X-None:1
 check "a user with the token is served" says ' 200 ' as_nobody /v1/targets "Authorization: Bearer $token"
 
+perl -e '$0 = "unprepared"; 1 while 1' </dev/null >/dev/null 2>&1 &
+unprepared=$!
+check "a process that nobody prepared has a history" until_true says 'perl\|unprepared' sonde history --list
+check "doctor says since when every process has one" says 'every process is recorded since' sonde doctor
+kill "$unprepared"
+
 LD_PRELOAD=libsonde.so.0 SONDE_SOCKET=/run/sonde/guest.sock setsid setpriv --reuid 1234 --regid 1234 --clear-groups \
     perl -e 'sub spin { my $x; $x += $_ for 1 .. 1000 } spin() while 1' </dev/null >/dev/null 2>&1 &
 server=$!

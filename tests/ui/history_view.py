@@ -113,6 +113,14 @@ def test_services_are_listed_by_cpu_time_and_lead_to_their_timeline():
     check.equal(PAGE.errors(), [], "console errors")
 
 
+def test_a_range_that_begins_before_the_recording_says_how_much_of_it_was_recorded():
+    PAGE.go(f"/#history?sv=web&ra=0&hf={NOW - WEEK_S - DAY_S}&hu={NOW}")
+    PAGE.until_text("8.0 days; recorded: the last 7.0 days")
+    PAGE.go(f"/#history?{HOUR}")
+    PAGE.until_text("10 s per bar")
+    assert "recorded: the last" not in PAGE.text()
+
+
 def test_a_target_has_its_own_history_or_none():
     PAGE.go("/t/db/#history")
     PAGE.until_text("db, CPU, ", ".title")

@@ -22,6 +22,7 @@ struct known {
     char cgroup[CGROUP_BYTES];
     int64_t until_unix_ns; /* the end of its last record */
     bool is_over;          /* it has ended */
+    uint32_t windows_over; /* since then */
     struct record_choice choice;
 };
 
@@ -329,11 +330,12 @@ static bool has_ended(const struct known *known) {
     return !process_read(known->target.pid, &process) || process.start_ticks != known->start_ticks;
 }
 
-/* Whether nothing more will be recorded of it. A process that waits goes on to be known. */
+/* Whether nothing more will be recorded of it. A process that waits goes on to be known, and the
+ * last samples of one that has ended may arrive in the next window. */
 static bool is_over(const struct split *split, const struct known *known, bool is_due) {
     if (known->start_ticks == 0)
         return is_due;
-    return known->is_over || (is_due && has_ended(known)) ||
+    return known->windows_over > 1 || (is_due && has_ended(known)) ||
            is_skipped(split->skip, known->target.pid);
 }
 
@@ -346,6 +348,7 @@ static sonde_err sweep(struct split *split) {
     uint32_t count = 0, left_out = 0;
     for (size_t i = 0; i < machine->known_count; i++) {
         struct known *known = machine->known[i];
+        known->windows_over += known->is_over;
         bool is_due = end - known->until_unix_ns >= MACHINE_IDLE_S * NS_PER_S;
         if (is_over(split, known, is_due)) {
             machine->shared_count -= known->start_ticks == 0;
@@ -353,9 +356,9 @@ static sonde_err sweep(struct split *split) {
             continue;
         }
         machine->known[kept++] = known;
-        count += known->start_ticks && is_chosen(known);
+        count += known->start_ticks && !known->is_over && is_chosen(known);
         left_out += known->start_ticks && known->choice.is_left_out;
-        if (is_due && !err)
+        if (is_due && !known->is_over && !err)
             err = deliver_idle(split, known, end);
     }
     machine->known_count = kept;

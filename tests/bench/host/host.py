@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sampling from outside, next to perf in the same run: CPU time and memory for a machine of 200 processes of 60 programs at 19 Hz,
-threads that live for a millisecond, the callers of frameless leaves, and the time from Enter to the file.
+threads that live for a millisecond, the callers of frameless leaves, and the time from Enter to the file. History of a machine that is
+busy: with two CPUs that never wait, with programs of more than 100 MB (ClickHouse, Chromium, node), and during a build of 20,000 short
+processes in ten minutes.
 
     bazel run -c opt //tests/bench/host -- [--rounds N] [--seconds S] [--part NAME]... [--out FILE.jsonl]"""
 
@@ -15,6 +17,7 @@ import time
 from tests.bench import peers
 from tests.cli import check
 from tests.e2e import stack
+from tests.rpc.history import clickhouse_server
 
 PROGRAMS, PROCESSES = 60, 200
 FUNCTIONS = 1500  # of each program, so that its tables and names have the size of a small server's
@@ -241,13 +244,118 @@ def enter(tools, options):
         table.row(part="enter to file", tool=name, beyond_capture_s=peers.median(times), lowest=min(times), highest=max(times))
 
 
-PARTS = {"enter": enter, "leaves": leaves, "threads": threads, "machine": machine}
+# --- history of a busy machine ---
+
+BUILDS_AT_ONCE, BUILD_PROCESSES, BUILD_S = 2, 20000, 600
+
+
+def start_large():
+    """Whichever of the large programs are installed, at work for as long as the bench lasts."""
+    folder = os.path.join(stack.WORK, "large")
+    os.makedirs(folder, exist_ok=True)
+    commands = {
+        "chromium": ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--remote-debugging-port=0",
+                     "data:text/html,<script>setInterval(() => { for (let i = 0; i < 1e7; i++) Math.sin(i); }, 100)</script>"],
+        "node": ["node", "-e", "setInterval(() => { for (let i = 0; i < 1e7; i++) Math.sin(i); }, 100)"],
+    }
+    return {name: subprocess.Popen(["nice", "-n", "19", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            for name, words in commands.items() if shutil.which(words[0])}
+
+
+class Build:
+    """A parallel build: short processes, one after the other, at the pace of 20,000 in ten minutes."""
+
+    def __init__(self):
+        source_file = os.path.join(stack.WORK, "unit.c")
+        with open(source_file, "w", encoding="ascii") as file:
+            file.write("\n".join(f"int f{i}(int x) {{ return x * {i}; }}" for i in range(200)))
+        pause_s = BUILD_S / BUILD_PROCESSES * BUILDS_AT_ONCE * 4  # gcc is four processes: gcc, cc1, as, and what starts them
+        line = f"while :; do gcc -c -O1 -o /dev/null {source_file}; sleep {pause_s}; done"
+        self.loops = [subprocess.Popen(["bash", "-c", line], start_new_session=True) for _ in range(BUILDS_AT_ONCE)]
+
+    def close(self):
+        for loop in self.loops:
+            os.killpg(loop.pid, signal.SIGKILL)
+            loop.wait()
+
+
+def rows_of(address):
+    done = subprocess.run([stack.SONDE, "history", "--list", "--service", address], env=stack.environment(), capture_output=True, text=True,
+                          check=False)
+    return len(done.stdout.splitlines()) - 1
+
+
+def history_beside(what, options, warm_s, close):
+    """The rows of a sonded that records while the machine does `what`, and then ends that."""
+    table = peers.Table(f"host history, {what}", options.out)
+    folder = check.short_folder()
+    address = f"unix:{folder}/grpc.sock"
+    sonded = subprocess.Popen([f"{stack.PREFIX}/bin/sonded", "--socket", f"{folder}/guest.sock", "--grpc", address, "--data-dir",
+                               f"{folder}/data", "--history"], env=stack.environment(), stdout=subprocess.PIPE, text=True)
+    assert "grpc: " in sonded.stdout.readline()
+    try:
+        time.sleep(warm_s)
+        before_mb, used, began = memory_mb(family(sonded.pid)), peers.family_cpu_s(sonded.pid), time.monotonic()
+        time.sleep(options.seconds)
+        took = time.monotonic() - began
+        table.row(part=what, own_cpu_percent=100 * (peers.family_cpu_s(sonded.pid) - used) / took, own_memory_mb=memory_mb(family(sonded.pid)),
+                  memory_before_mb=before_mb, services=rows_of(address))
+        check.stop(sonded)
+        peers.Table(f"host history, {what}, disk", options.out).row(part=what, store_mb=used_mb(f"{folder}/data/history"),
+                                                                     recorded_s=time.monotonic() - began + warm_s)
+    finally:
+        check.stop(sonded)
+        close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def busy(tools, options):
+    burners = [subprocess.Popen([peers.DEMO, "--threads", "1"], stdout=subprocess.DEVNULL) for _ in range(2)]
+
+    def close():
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+    others = Machine()
+    try:
+        history_beside("two busy CPUs", options, options.warm, close)
+    finally:
+        others.close()
+
+
+def large(tools, options):
+    programs = start_large()
+    try:
+        server = clickhouse_server.ClickHouse()
+        query = f"curl -s --data 'SELECT sum(sipHash64(number)) FROM numbers(10000000)' http://127.0.0.1:{server.port}/"
+        programs["clickhouse"] = subprocess.Popen(["bash", "-c", f"while :; do {query}; sleep 0.2; done"], stdout=subprocess.DEVNULL,
+                                                  start_new_session=True)
+    except check.Skip:
+        server = None
+
+    def close():
+        for program in programs.values():
+            os.killpg(program.pid, signal.SIGKILL)
+            program.wait()
+        if server:
+            server.kill()
+
+    history_beside(f"large programs: {', '.join(programs)}", options, options.warm, close)
+
+
+def build(tools, options):
+    history_beside("build", options, options.warm, Build().close)
+
+
+PARTS = {"enter": enter, "leaves": leaves, "threads": threads, "machine": machine, "busy": busy, "large": large, "build": build}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=60, help="how long the whole machine is sampled")
+    parser.add_argument("--warm", type=int, default=HISTORY_WARM_S, help="how long history records before it is measured")
     parser.add_argument("--part", action="append", choices=PARTS, help="run only this part")
     parser.add_argument("--out", default="")
     options = parser.parse_args()

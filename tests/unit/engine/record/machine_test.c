@@ -276,6 +276,33 @@ TEST(names_beyond_the_limit_share_a_record_and_no_sample_is_lost) {
     machine_destroy(machine);
 }
 
+/* Records that were read late, or the time of its exit. */
+TEST(the_last_samples_of_a_process_in_the_next_window_are_its_own) {
+    struct machine *machine = machine_create();
+    pid_t child = fork();
+    if (child == 0)
+        for (;;)
+            pause();
+    struct process_entry entry;
+    CHECK(process_read(child, &entry));
+    for (int number = 0; number < 5; number++) {
+        struct sonde_profile *profile = window();
+        if (number == 1) {
+            kill(child, SIGKILL);
+            CHECK_INT(waitpid(child, NULL, 0), ==, child);
+        }
+        if (number != 3)
+            add(profile, entry.name, child, 5);
+        split(machine, profile, BEGIN + number * 10 * SECOND, 0);
+        CHECK_INT(machine_count(machine), ==, number == 0);
+    }
+    CHECK_INT(kept_count, ==, 4);
+    for (uint32_t i = 0; i < kept_count; i++) /* in the end nobody knows it any more */
+        CHECK_INT(kept[i].target.pid, ==, i < 3 ? child : 0);
+    machine_destroy(machine);
+    forget();
+}
+
 /* A window arrives some time after its end. The guest was there in the next one, too. */
 TEST(a_guest_that_goes_before_a_window_arrives_has_the_time_of_the_next_one_too) {
     struct recorder recorder = {.options.on_record = on_record};
