@@ -179,8 +179,7 @@ void waits_ask(struct host_stream *stream) {
 }
 
 bool waits_are_ready(const struct host_stream *stream) {
-    const struct waits *waits = stream->waits;
-    return !waits || waits->state == WAITS_BPF || waits->state == WAITS_LOOK;
+    return !stream->waits || stream->waits->state != WAITS_OPENING;
 }
 
 bool waits_are_flushed(const struct host_stream *stream) {

@@ -221,6 +221,30 @@ TEST(the_note_says_how_waits_were_measured) {
     scene_end(&scene);
 }
 
+/* As while history records: somebody else's capture keeps the stream. */
+TEST(captures_begin_after_the_last_one_of_off_cpu_time_has_ended) {
+    struct scene scene;
+    scene_start(&scene);
+    struct scene other = {.engine = scene.engine, .pid = fork()};
+    while (other.pid == 0)
+        pause();
+    collect_init(&other.collected);
+    const struct engine_cpu_spec spec = {.frequency_hz = 19, .duration_ms = 60000};
+    struct engine_capture *kept = begin(&other, spec);
+    (void)capture(&scene, SONDE_OFF_CPU);
+    sleep_ns(300 * MS); /* until nobody wants off-CPU time any more */
+    collect_finish(&scene.collected);
+    collect_init(&scene.collected);
+    (void)capture(&scene, SONDE_ON_CPU);
+    engine_capture_finish(kept);
+    collect_wait_end(&other.collected);
+    engine_capture_release(kept);
+    collect_finish(&other.collected);
+    kill(other.pid, SIGKILL);
+    waitpid(other.pid, NULL, 0);
+    scene_end(&scene);
+}
+
 TEST(an_off_cpu_capture_of_a_process_that_ends_has_what_was_seen) {
     struct scene scene;
     scene_start(&scene);
