@@ -133,7 +133,7 @@ def test_without_an_answer_nobody_is_let_in_and_the_reason_is_told():
         for who in (as_root, as_nobody):
             status, body = ask(host, who)
             check.equal(status, 401)
-            check.contains(body, SILENCE + " (Authorization: Bearer ...)")
+            check.contains(body, SILENCE + " (Authorization: Bearer ..., or as the password of any user)")
             check.equal(ask(host, who, "-H", "Authorization: Bearer a-token-of-the-test")[0], 200)
     finally:
         stop(process)

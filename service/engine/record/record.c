@@ -92,10 +92,10 @@ static bool may_retry(const struct capture_slot *slot, sonde_err err) {
            !(is_off_cpu && err != SONDE_OK);
 }
 
-/* With the lock held. */
+/* With the lock held. While only its user's processes are recorded, the text says why. */
 static void note_refusal(struct recorded *recorded, sonde_err err, const struct sonde_diag *diag) {
     char *text = recorded->recorder->refusal;
-    if (recorded->machine)
+    if (recorded->machine && !recorded->is_own)
         snprintf(text, RECORD_REFUSAL, "%s", err ? sonde_diag_text(diag, err) : "");
 }
 

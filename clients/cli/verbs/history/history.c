@@ -174,12 +174,10 @@ static const struct sonde_options options = {
     .usage = "sonde history [SERVICE] [--from -1h] [--until now] [-o FILE]",
     .about = "Shows what a service with --history recorded. Without SERVICE: CPU time by service,\n"
              "or with -o, -f, --event or --selector the sum of all.",
-    .examples =
-        "  sonde history\n"
-        "  sonde history --function 'SSL_*' --from -24h\n"
-        "  sonde history --changes shop --from -7d\n"
-        "  sonde history redis-server --from -25h --until -24h -o yesterday.svg\n"
-        "  sonde history --selector \"host = 'web-7' AND pod LIKE 'shop-%'\" -o shop.pb.gz\n",
+    .examples = "  sonde history\n"
+                "  sonde history --function 'SSL_*' --from -24h\n"
+                "  sonde history --changes shop --from -7d\n"
+                "  sonde history redis-server --from -25h --until -24h -o yesterday.svg\n",
     .table = table,
     .count = COUNT_OF(table),
 };

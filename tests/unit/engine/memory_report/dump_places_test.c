@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/memory_report/dump_places.h"
+#include "service/engine/report/stacks.h"
 #include "service/guest/ring.h"
 #include "tests/unit/check.h"
 
@@ -53,6 +54,9 @@ static const struct mapping_lives *old_then_new(void) {
     return lives;
 }
 
+/* The stand-in of a function in a library of which nothing is known; it follows those of notes. */
+#define UNLOADED (0x800000000801 + 0x1000ull * STACK_NOTE_COUNT)
+
 #define OLD "800000101000-800000102000 r-xp 00000000 00:00 7 /old (deleted)\n"
 
 TEST(h19_a_tagged_stack_of_a_closed_library_moves_to_a_place_of_its_own) {
@@ -64,7 +68,9 @@ TEST(h19_a_tagged_stack_of_a_closed_library_moves_to_a_place_of_its_own) {
 
 TEST(h19_a_stack_without_a_time_is_not_given_to_one_of_two_libraries) {
     const struct mapping_lives *lives = old_then_new();
-    check_stack("@ 0x5101 0x1101", lives, "@ 0x80000000f801 0x1101", " [unloaded library]\n");
+    char after[64];
+    snprintf(after, sizeof after, "@ 0x%llx 0x1101", UNLOADED);
+    check_stack("@ 0x5101 0x1101", lives, after, " [unloaded library]\n");
     mapping_lives_release(lives);
 }
 
@@ -76,8 +82,9 @@ TEST(a_library_of_an_impossible_size_gets_no_place) {
     CHECK_INT(generation_add(generation, &huge), ==, SONDE_OK);
     mapping_lives_update(&lives, generation, 2, true);
     generation_destroy(generation);
-    check_stack("@ 0x5101 0x5201 0x53d1000000000001", lives, "@ 0x80000000f801 0x80000000f801",
-                " [unloaded library]\n");
+    char after[64];
+    snprintf(after, sizeof after, "@ 0x%llx 0x%llx", UNLOADED, UNLOADED);
+    check_stack("@ 0x5101 0x5201 0x53d1000000000001", lives, after, " [unloaded library]\n");
     mapping_lives_release(lives);
 }
 
