@@ -46,6 +46,33 @@ TEST(a_small_alternate_stack_that_is_set_past_libc_is_not_overrun) {
     scene_end(&scene);
 }
 
+/* Where a CPU has AMX, it has room for the frame of a thread that uses AMX, and so for the frame
+ * and the handler of one that does not. */
+TEST(the_smallest_stack_of_the_kernel_gets_ticks) {
+    struct scene scene;
+    scene_begin(&scene, "smallest_altstack", 0);
+    scene_capture(&scene, HZ(499), BEST);
+    struct line touched = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(touched.b, ==, 0);
+    CHECK_INT(fake_weight(&scene.guest, (uint32_t)touched.a), >, 400000000);
+    CHECK_INT(no_stack_drops(&scene), ==, 0);
+    scene_end(&scene);
+}
+
+TEST(a_thread_with_tiles_on_the_smallest_stack_is_not_overrun) {
+    struct scene scene;
+    struct line began = scene_begin(&scene, "smallest_altstack", 1);
+    if (strcmp(began.word, "refused") == 0)
+        check_skip("this CPU has no AMX");
+    scene_capture(&scene, HZ(499), BEST);
+    struct line touched = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(touched.b, ==, 0);
+    CHECK_INT(no_stack_drops(&scene), >, 20);
+    scene_end(&scene);
+}
+
 static void check_filtered(int how) {
     struct scene scene;
     scene_begin(&scene, "filtered", how);

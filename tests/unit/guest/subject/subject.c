@@ -43,6 +43,7 @@ static const struct {
     {"waits", verb_waits},
     {"places", verb_places},
     {"small_altstack", verb_small_altstack},
+    {"smallest_altstack", verb_smallest_altstack},
     {"filtered", verb_filtered},
     {"filtered_process", verb_filtered_process},
 };

@@ -55,6 +55,6 @@ subject_verb verb_blocked, verb_foreign, verb_eintr, verb_steady, verb_small_sta
 subject_verb verb_forks, verb_exec, verb_refused, verb_embedded, verb_plain, verb_children,
     verb_loader, verb_altstack, verb_registered, verb_short_shares, verb_closer, verb_waits,
     verb_places, verb_steady_crowd, verb_drops, verb_chroot;
-subject_verb verb_small_altstack, verb_filtered, verb_filtered_process;
+subject_verb verb_small_altstack, verb_smallest_altstack, verb_filtered, verb_filtered_process;
 
 #endif

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -72,6 +73,52 @@ void verb_small_altstack(int past_libc) {
     subject_say("ready", 0, 0);
     subject_wait();
     pthread_create(&thread, NULL, burn_on_small_stack, past_libc ? area : NULL);
+    pthread_join(thread, &tid);
+    int touched = 0;
+    for (int i = 0; i < AREA / 2; i++)
+        touched += area[i] != PATTERN;
+    subject_say("touched", (long long)(intptr_t)tid, touched);
+    subject_wait();
+}
+
+/* ---- smallest_altstack ---- */
+
+#define ARCH_REQ_XCOMP_PERM 0x1023
+#define TILE_DATA           18
+
+/* The stack that Rust gives each thread: the kernel's largest frame, or 8 KiB. */
+static size_t smallest_stack(void) {
+    size_t bytes = getauxval(AT_MINSIGSTKSZ);
+    return bytes > 8192 ? bytes : 8192;
+}
+
+/* From here on the kernel saves the tiles of this thread. */
+static void use_tiles(void) {
+    static const unsigned char config[64] = {[0] = 1, [16] = 64, [48] = 16};
+    __asm__ volatile("ldtilecfg %0\n\ttilezero %%tmm0" ::"m"(config));
+}
+
+static void *burn_on_smallest_stack(void *with_tiles) {
+    stack_t small = {.ss_sp = area + AREA / 2, .ss_size = smallest_stack()};
+    stack_t none = {.ss_flags = SS_DISABLE};
+    memset(area, PATTERN, AREA / 2);
+    if (sigaltstack(&small, NULL) != 0)
+        abort();
+    if (with_tiles)
+        use_tiles();
+    subject_work(BURNED_MS * SUBJECT_MS);
+    sigaltstack(&none, NULL);
+    return (void *)syscall(SYS_gettid);
+}
+
+/* Like small_altstack, or "refused" if there are no tiles. */
+void verb_smallest_altstack(int with_tiles) {
+    pthread_t thread;
+    void *tid;
+    bool is_refused = with_tiles && raw(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA, 0) != 0;
+    subject_say(is_refused ? "refused" : "ready", 0, 0);
+    subject_wait();
+    pthread_create(&thread, NULL, burn_on_smallest_stack, with_tiles ? area : NULL);
     pthread_join(thread, &tid);
     int touched = 0;
     for (int i = 0; i < AREA / 2; i++)
