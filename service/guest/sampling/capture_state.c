@@ -12,6 +12,7 @@
 #include "service/guest/process/procfs.h"
 #include "service/guest/quiescence.h"
 #include "service/guest/sampling/blocked_threads.h"
+#include "service/guest/sampling/capture_notes.h"
 #include "service/guest/sampling/clock.h"
 #include "service/guest/sampling/install.h"
 #include "service/guest/sampling/rings.h"
@@ -81,6 +82,7 @@ static void send_state(bool running, int os_error) {
     state->os_error = os_error;
     append_text(state->clock, sizeof state->clock, running ? clock_name(capture.plan.clock) : "");
     append_text(state->note, sizeof state->note, capture.plan.note);
+    capture_notes_put(state->note, sizeof state->note);
     note_lost_tables(state->note, sizeof state->note);
     threads_note(state->note, sizeof state->note);
     capture.held_reported = threads_held();
@@ -176,6 +178,7 @@ static int prepare_memory(void) {
 static void prepare(void) {
     capture.tables_lost = capture.tables_reported = 0;
     capture.plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE};
+    capture_notes_clear();
     capture.own_start_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int error = prepare_memory();
     if (!error && !map_updates_read(true) && !atomic_load(&handler_state.map)) {
@@ -208,11 +211,6 @@ static int choose_clock(enum sample_clock wanted) {
     return error;
 }
 
-static void add_note(const char *text) {
-    append_text(capture.plan.note, sizeof capture.plan.note, *capture.plan.note ? "; " : "");
-    append_text(capture.plan.note, sizeof capture.plan.note, text);
-}
-
 /* Starts, changes or ends the observation of blocked threads, after recording what is known of
  * them. */
 static void adjust_blocked(void) {
@@ -221,12 +219,13 @@ static void adjust_blocked(void) {
         blocked_close();
         return;
     }
+    char note[128] = "stacks of blocked threads: ";
     int error = blocked_open(capture.wall_period_ns);
-    if (!error || strstr(capture.plan.note, "blocked threads"))
+    if (!error)
         return;
-    add_note("stacks of blocked threads: ");
-    if (error != ENOMEM || !address_space_reason(capture.plan.note, sizeof capture.plan.note))
-        append_errno(capture.plan.note, sizeof capture.plan.note, error);
+    if (error != ENOMEM || !address_space_reason(note, sizeof note))
+        append_errno(note, sizeof note, error);
+    capture_notes_add(note);
 }
 
 static const struct clock_plan *plan_in_effect(void) {
@@ -239,8 +238,8 @@ static const struct clock_plan *plan_in_effect(void) {
 static bool look_for_tracer(void) {
     bool was_traced = capture.is_traced;
     capture.is_traced = capture.plan.clock != SAMPLE_CLOCK_PROCESS && procfs_is_traced();
-    if (capture.is_traced && !strstr(capture.plan.note, "debugger"))
-        add_note("a debugger was attached; meanwhile there are no samples");
+    if (capture.is_traced)
+        capture_notes_add("a debugger was attached; meanwhile there are no samples");
     return capture.is_traced != was_traced;
 }
 
@@ -359,7 +358,7 @@ static void check_handlers(void) {
     if (capture.plan.clock != SAMPLE_CLOCK_PERF || install_holds(CHAIN_TRAP))
         return;
     int error = choose_clock(SAMPLE_CLOCK_TIMER);
-    add_note("SIGTRAP was taken by the program");
+    capture_notes_add("SIGTRAP was taken by the program");
     if (error) {
         stop_clocks();
         refuse(error);
@@ -378,7 +377,7 @@ static void check_setting(void) {
     bool was_perf = capture.plan.clock == SAMPLE_CLOCK_PERF;
     if (limits_perf_paranoid() == capture.paranoid || choose_clock(SAMPLE_CLOCK_NONE) != 0)
         return;
-    add_note("kernel.perf_event_paranoid was changed during the capture");
+    capture_notes_add("kernel.perf_event_paranoid was changed during the capture");
     if (was_perf && capture.plan.clock != SAMPLE_CLOCK_PERF)
         threads_plan_new(plan_in_effect());
     else

@@ -149,13 +149,17 @@ static void let_go(pid_t pid) {
     closedir(tasks);
 }
 
+static void seize_until_noted(struct scene *scene) {
+    seize(scene->child.pid);
+    while (!strstr(scene->guest.state.note, "a debugger was attached"))
+        pump_traced(&scene->guest);
+}
+
 static void trace(sonde_guest_v1_ClockChoice clock) {
     struct scene scene;
     scene_begin(&scene, "steady", 4000);
     scene_capture(&scene, HZ(99), clock);
-    seize(scene.child.pid);
-    while (!strstr(scene.guest.state.note, "a debugger was attached"))
-        pump_traced(&scene.guest);
+    seize_until_noted(&scene);
     while (pump_traced(&scene.guest) > 0) /* ticks that were on their way */
         continue;
     size_t before = scene.guest.sample_count;
@@ -208,10 +212,13 @@ TEST(a_change_of_perf_event_paranoid_is_noticed_during_a_capture) {
     scene_capture(&scene, HZ(99), BEST);
     char clock[sizeof scene.guest.state.clock];
     memcpy(clock, scene.guest.state.clock, sizeof clock);
+    seize_until_noted(&scene);
+    let_go(scene.child.pid);
     write_setting(path, "1\n");
     while (!strstr(scene.guest.state.note, "kernel.perf_event_paranoid was changed"))
         fake_pump_until(&scene.guest, &scene.guest.states, scene.guest.states + 1);
     CHECK_STR(scene.guest.state.clock, clock); /* this kernel still allows the same */
+    CHECK(strstr(scene.guest.state.note, "a debugger was attached")); /* another clock, one note */
     size_t before = scene.guest.sample_count;
     scene_pump_line(&scene);
     CHECK_INT(scene.guest.sample_count, >, before);
