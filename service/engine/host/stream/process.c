@@ -62,8 +62,8 @@ struct host_process *process_add(struct host_stream *stream, pid_t pid, pid_t pa
     struct host_process *old = process_find(table, pid);
     if (old)
         forget(old);
-    if (table->count >= HOST_MAX_PROCESSES)
-        (void)forget_ended(table);
+    while (table->count >= HOST_MAX_PROCESSES && forget_ended(table))
+        continue;
     struct host_process *process =
         table->count < HOST_MAX_PROCESSES ? calloc(1, sizeof *process) : NULL;
     if (!process)

@@ -98,9 +98,12 @@ static void on_fork(struct host_stream *stream, const struct host_record *record
         parent = process_add(stream, record->fork.parent_pid, 0);
     if (parent && !parent->name[0])
         (void)process_read_once(parent);
+    if (parent) /* a full table may forget one that has ended */
+        process_retain(parent);
     struct host_process *child = process_add(stream, record->pid, record->fork.parent_pid);
     if (child && parent)
         process_inherit(child, parent);
+    process_release(parent);
     if (child)
         waits_on_fork(stream, record->fork.parent_pid, child);
 }

@@ -107,6 +107,29 @@ TEST(a_child_that_has_ended_is_called_as_its_parent) {
     bench_finish(&bench);
 }
 
+TEST(a_full_table_forgets_a_parent_that_has_ended_only_after_its_last_child) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, (struct engine_selector){.all = true});
+    load(&bench);
+    const struct process_table *table = &bench_target(&bench)->host->stream->processes;
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    push_comm(&bench, GHOST, "leaver", true);
+    push_exit(&bench, GHOST, GHOST);
+    bench_settle(&bench);
+    bench.step_ns = 1000;
+    for (pid_t i = 1, end = (pid_t)(HOST_MAX_PROCESSES - table->count); i <= end; i++)
+        push_fork(&bench, bench.child, GHOST + i, GHOST + i);
+    bench_settle(&bench);
+    CHECK_INT(table->count, ==, HOST_MAX_PROCESSES);
+    push_fork(&bench, GHOST, GHOST - 1, GHOST - 1); /* recorded late */
+    bench_settle(&bench);
+    CHECK(!process_find(table, GHOST));
+    CHECK_STR(process_find(table, GHOST - 1)->name, "leaver");
+    (void)bench_end(&bench);
+    bench_finish(&bench);
+}
+
 /* The recording had few samples before, so this one also stands for a part of that time. */
 TEST(the_first_sample_at_a_new_rate_counts_no_time_before_the_capture) {
     struct bench bench;
