@@ -243,7 +243,7 @@ struct store_lease {
 };
 
 /* A change that a watcher found (service/watch). */
-#define STORE_MAX_CHANGES      100000 /* that are kept; the oldest are deleted */
+#define STORE_MAX_CHANGES      100000 /* that SQLite keeps; the oldest are deleted */
 #define STORE_MAX_CHANGE_BYTES 65536
 struct store_change {
     int64_t time_unix_s;

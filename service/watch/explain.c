@@ -154,9 +154,11 @@ static Sonde__V1__ChangedFunction *make_function(const struct explaining *explai
     sonde__v1__changed_function__init(function);
     function->kind = kinds[change->kind];
     function->function = (char *)find_name(explaining, sides, names[change->function], function);
-    if (change->moved_from != LEVEL_NONE)
-        function->moved_from =
-            (char *)find_name(explaining, sides, names[change->moved_from], NULL);
+    function->key = names[change->function];
+    if (change->moved_from != LEVEL_NONE) {
+        function->moved_from_key = names[change->moved_from];
+        function->moved_from = (char *)find_name(explaining, sides, function->moved_from_key, NULL);
+    }
     function->before = change->before;
     function->after = change->after;
     function->factor = change->factor;

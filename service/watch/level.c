@@ -18,9 +18,8 @@
 struct finder {
     const struct level_input *input;
     size_t slots[LEVEL_SLOTS], count;
-    double rest[LEVEL_SLOTS];      /* by slot of the finder: of the functions that still count */
-    double unchanged[LEVEL_SLOTS]; /* the same of those that are no candidates */
-    bool *is_removed;              /* by function */
+    double rest[LEVEL_SLOTS]; /* by slot of the finder: of the functions that still count */
+    bool *is_removed;         /* by function */
 };
 
 struct test {
@@ -116,7 +115,8 @@ struct candidate {
 struct candidates {
     struct candidate items[MOST_REMOVED];
     size_t count;
-    double threshold; /* of t */
+    double threshold;              /* of t */
+    double unchanged[LEVEL_SLOTS]; /* by slot of the finder: of the functions that are none */
 };
 
 static bool matters(const struct test *test) {
@@ -166,7 +166,7 @@ static void find_all(struct finder *finder, size_t after, struct candidates *can
     while (candidates->count < MOST_REMOVED &&
            find_next(finder, after, candidates->threshold, &candidates->items[candidates->count]))
         take_away(finder, candidates->items[candidates->count++].function);
-    memcpy(finder->unchanged, finder->rest, sizeof finder->unchanged);
+    memcpy(candidates->unchanged, finder->rest, sizeof candidates->unchanged);
     reset(finder);
 }
 
@@ -213,12 +213,13 @@ static struct candidate *partner_of(struct candidates *candidates, double missin
 }
 
 /* A share is not a cost: it also depends on how much others have. */
-static double cost_factor(const struct finder *finder, const double *values, size_t after) {
+static double cost_factor(const struct finder *finder, const struct candidates *candidates,
+                          const double *values, size_t after) {
     double sums[2] = {0}, others[2] = {0};
     for (size_t i = 0; i < finder->count; i++) {
         int side = i + after >= finder->count;
         sums[side] += values[i];
-        others[side] += finder->unchanged[i];
+        others[side] += candidates->unchanged[i];
     }
     if (sums[0] <= 0)
         return 0;
@@ -226,8 +227,8 @@ static double cost_factor(const struct finder *finder, const double *values, siz
                                           : sums[1] / sums[0];
 }
 
-static void set_change(const struct finder *finder, const double *values, size_t after,
-                       struct level_change *change) {
+static void set_change(const struct finder *finder, const struct candidates *candidates,
+                       const double *values, size_t after, struct level_change *change) {
     struct test test = test_values(finder, values, after, 0);
     double half = verdict_quantile(INTERVAL, test.degrees) * test.se;
     change->before = test.before;
@@ -235,7 +236,7 @@ static void set_change(const struct finder *finder, const double *values, size_t
     change->low = test.after - test.before - half;
     change->high = test.after - test.before + half;
     change->t = test.t;
-    change->factor = cost_factor(finder, values, after);
+    change->factor = cost_factor(finder, candidates, values, after);
     change->kind = test.after > test.before ? LEVEL_MORE : LEVEL_LESS;
 }
 
@@ -258,7 +259,7 @@ static void follow(const struct finder *finder, struct candidates *candidates,
         add_values(finder, partner->function, values);
     }
     *change = (struct level_change){.function = candidate->function, .moved_from = LEVEL_NONE};
-    set_change(finder, values, after, change);
+    set_change(finder, candidates, values, after, change);
     if (!first)
         return;
     bool is_source = end_of(candidate) < 0;

@@ -57,7 +57,8 @@ struct level_change {
     size_t function;
     size_t moved_from;    /* whose cost the function has now; LEVEL_NONE = nobody's */
     double before, after; /* shares of the service, with moved_from */
-    double factor;        /* of its cost, beside that of all that did not change; 0 = it was 0 */
+    double factor;        /* of its cost, beside that of all that did not change; 0 = it was or
+                             is 0 */
     double low, high;     /* 95 % interval of after - before */
     double t;             /* of the test */
 };

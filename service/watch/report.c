@@ -14,54 +14,82 @@
 
 /* ---- Known changes ---- */
 
-static bool is_same(const struct report *report, const struct level_change *change,
-                    const Sonde__V1__ChangedFunction *known) {
+/* The stored changes of the service, newest first. */
+struct known {
+    Sonde__V1__Change **changes;
+    size_t count;
+};
+
+static bool is_about(const Sonde__V1__ChangedFunction *known, uint64_t key) {
+    return known->key == key || (known->moved_from_key && known->moved_from_key == key);
+}
+
+static const Sonde__V1__ChangedFunction *newest_about(const struct known *known, uint64_t key) {
+    for (size_t i = 0; i < known->count; i++)
+        for (size_t j = 0; j < known->changes[i]->n_functions; j++)
+            if (is_about(known->changes[i]->functions[j], key))
+                return known->changes[i]->functions[j];
+    return NULL;
+}
+
+/* The newest change of the function decides, so that a change that was taken back can come again. A
+ * cost that moved may look like either end of it. */
+static bool is_known(const struct known *known, uint64_t key, enum level_kind kind) {
     static const Sonde__V1__ChangeKind kinds[] = {
         [LEVEL_MORE] = SONDE__V1__CHANGE_KIND__CHANGE_KIND_MORE,
         [LEVEL_LESS] = SONDE__V1__CHANGE_KIND__CHANGE_KIND_LESS,
         [LEVEL_MOVED] = SONDE__V1__CHANGE_KIND__CHANGE_KIND_MOVED,
     };
-    const uint64_t *names = report->slots->names;
-    uint64_t function = slots_hash_shown(known->function);
-    if (function == names[change->function])
-        return known->kind == kinds[change->kind];
-    /* A cost that moved may look like either end of it. */
-    return *known->moved_from && slots_hash_shown(known->moved_from) == names[change->function];
+    const Sonde__V1__ChangedFunction *newest = newest_about(known, key);
+    return newest && (newest->key != key || newest->kind == kinds[kind]);
 }
 
-static void remove_known(const struct report *report, const Sonde__V1__Change *known) {
+static void remove_known(const struct report *report, const struct known *known) {
     struct level_result *result = report->result;
     size_t kept = 0;
     for (size_t i = 0; i < result->count; i++) {
-        bool is_known = false;
-        for (size_t j = 0; j < known->n_functions && !is_known; j++)
-            is_known = is_same(report, &result->changes[i], known->functions[j]);
-        if (!is_known)
-            result->changes[kept++] = result->changes[i];
+        const struct level_change *change = &result->changes[i];
+        if (!is_known(known, report->slots->names[change->function], change->kind))
+            result->changes[kept++] = *change;
     }
     result->count = kept;
 }
 
-static sonde_err remove_reported(const struct report *report, struct sonde_arena *arena,
-                                 struct sonde_diag *diag) {
+static void known_finish(struct known *known) {
+    for (size_t i = 0; i < known->count; i++)
+        sonde__v1__change__free_unpacked(known->changes[i], NULL);
+}
+
+static sonde_err read_known(const struct report *report, struct sonde_arena *arena,
+                            struct known *known, struct sonde_diag *diag) {
     const struct store_change_query query = {
         .service = report->slots->service,
         .from_unix_s = (report->slots->last - 2 * LEVEL_SLOTS) * LEVEL_SLOT_S,
         .until_unix_s = report->now_unix_s + DAY_S,
         .limit = MOST_KNOWN,
         .stop = report->stop};
-    struct store_change *changes;
+    struct store_change *rows;
     size_t count;
-    sonde_err err =
-        report->store->ops->changes(report->store, &query, arena, &changes, &count, diag);
-    for (size_t i = 0; i < count && !err; i++) {
-        Sonde__V1__Change *known = sonde__v1__change__unpack(NULL, changes[i].body.len,
-                                                             (const uint8_t *)changes[i].body.data);
-        if (!known)
-            continue; /* of a newer Sonde, or damaged */
-        remove_known(report, known);
-        sonde__v1__change__free_unpacked(known, NULL);
+    sonde_err err = report->store->ops->changes(report->store, &query, arena, &rows, &count, diag);
+    if (err)
+        return err;
+    known->changes = sonde_arena_alloc(arena, (count + 1) * sizeof(Sonde__V1__Change *));
+    for (size_t i = 0; known->changes && i < count; i++) {
+        Sonde__V1__Change *change =
+            sonde__v1__change__unpack(NULL, rows[i].body.len, (const uint8_t *)rows[i].body.data);
+        if (change) /* otherwise of a newer Sonde, or damaged */
+            known->changes[known->count++] = change;
     }
+    return known->changes ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+static sonde_err remove_reported(const struct report *report, struct sonde_arena *arena,
+                                 struct sonde_diag *diag) {
+    struct known known = {.changes = NULL};
+    sonde_err err = read_known(report, arena, &known, diag);
+    if (!err)
+        remove_known(report, &known);
+    known_finish(&known);
     return err;
 }
 
@@ -76,7 +104,7 @@ static void write_line(const Sonde__V1__Change *change, char *line, size_t size)
     struct tm utc;
     if (gmtime_r(&seconds, &utc))
         strftime(at, sizeof at, "%FT%H:%MZ", &utc);
-    if (first->kind != SONDE__V1__CHANGE_KIND__CHANGE_KIND_MOVED && first->factor > 0)
+    if (first->kind != SONDE__V1__CHANGE_KIND__CHANGE_KIND_MOVED && first->before > 0)
         snprintf(what, sizeof what, "%+.0f %%", 100 * (first->factor - 1));
     else if (first->kind != SONDE__V1__CHANGE_KIND__CHANGE_KIND_MOVED)
         snprintf(what, sizeof what, "new with %.1f %%", 100 * first->after);
@@ -89,11 +117,24 @@ static void write_line(const Sonde__V1__Change *change, char *line, size_t size)
              what, at, extra);
 }
 
-static sonde_err store_it(const struct report *report, const Sonde__V1__Change *change,
+/* The last functions lose their callers first, then they are left out. */
+static size_t trim(Sonde__V1__Change *change) {
+    size_t size;
+    for (size_t i = change->n_functions;
+         (size = sonde__v1__change__get_packed_size(change)) > STORE_MAX_CHANGE_BYTES && i > 0; i--)
+        change->functions[i - 1]->n_callers = 0;
+    while (size > STORE_MAX_CHANGE_BYTES && change->n_functions > 1) {
+        change->n_functions--;
+        size = sonde__v1__change__get_packed_size(change);
+    }
+    return size;
+}
+
+static sonde_err store_it(const struct report *report, Sonde__V1__Change *change,
                           struct sonde_diag *diag) {
     struct sonde_buf body = {0};
     uint8_t *packed = NULL;
-    size_t size = sonde__v1__change__get_packed_size(change);
+    size_t size = trim(change);
     if (size <= STORE_MAX_CHANGE_BYTES)
         packed = (uint8_t *)sonde_buf_extend(&body, size);
     if (!packed)

@@ -18,7 +18,9 @@ struct report {
 };
 
 /* Each slot finds a change again until it is LEVEL_SLOTS old. The store knows which changes of the
- * service were reported, also by the watcher before a restart. Errors: the store's. */
+ * service were reported, also by the watcher before a restart. A function that gets slower twice
+ * within twice that time is reported once. A change of more than STORE_MAX_CHANGE_BYTES loses
+ * callers, then its smallest functions. Errors: the store's. */
 SONDE_MUST_USE sonde_err report_change(const struct report *report, bool *is_repeated,
                                        struct sonde_diag *diag);
 

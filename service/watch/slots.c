@@ -28,16 +28,6 @@ uint64_t slots_hash_module(const char *path) {
     return hash_more(hash_more(FNV_OFFSET, "\x01"), slash ? slash + 1 : path);
 }
 
-uint64_t slots_hash_shown(const char *name) {
-    char file[256];
-    size_t len = strlen(name);
-    if (len < 2 || len > sizeof file || name[0] != '[' || name[len - 1] != ']')
-        return slots_hash(name);
-    memcpy(file, name + 1, len - 2);
-    file[len - 2] = 0;
-    return slots_hash_module(file);
-}
-
 static uint64_t hash_frame(const struct store_frame *frame) {
     return frame->line_count ? slots_hash(frame->lines[0].function)
                              : slots_hash_module(frame->module);

@@ -58,7 +58,5 @@ void slots_forget_stacks(struct slots *slots);
 /* Of a function's name; of code without a name, of its file's base name. */
 uint64_t slots_hash(const char *name);
 uint64_t slots_hash_module(const char *path);
-/* Of a name in a change: "[libfoo.so]" is code of that file. */
-uint64_t slots_hash_shown(const char *name);
 
 #endif

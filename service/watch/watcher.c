@@ -137,11 +137,11 @@ static sonde_err look_at_service(struct watcher *watcher, const char *name, int6
         return SONDE_OK;
     watcher->stacks -= slots->stack_count;
     sonde_err err = slots_read(slots, watcher->options.store, number, &watcher->stop, diag);
+    if (!err)
+        err = find_change(watcher, slots, now_unix_s, diag);
     if (watcher->stacks + slots->stack_count > WATCHER_MAX_STACKS)
         slots_forget_stacks(slots);
     watcher->stacks += slots->stack_count;
-    if (!err)
-        err = find_change(watcher, slots, now_unix_s, diag);
     rest(watcher, clock_ns(CLOCK_MONOTONIC) - start_ns);
     return err;
 }

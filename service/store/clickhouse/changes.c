@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a watcher found: rows of the first shard, a few a day, which are never deleted. Merges drop
- * rows that were written twice, and the list leaves them out until then. */
+ * What a watcher found: rows of the first shard, a few a day. Merges drop rows that were written
+ * twice, and the list leaves them out until then. Rows are deleted in the background, a day (UTC)
+ * at a time. */
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
 
 #define SHARD 0
+#define DAY_S 86400
 
 static sonde_err run(struct fleet *fleet, struct sonde_buf *sql, const struct store_stop *stop,
                      struct sonde_buf *answer, struct sonde_diag *diag) {
@@ -75,6 +77,33 @@ sonde_err fleet_changes(struct store *store, const struct store_change_query *qu
     }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
+    fleet_answer_finish(fleet, &answer);
+    return err;
+}
+
+/* Deletes only where there is something: each deletion is a task that the server remembers. */
+sonde_err fleet_expire_changes(struct fleet *fleet, int64_t now_unix_s, struct sonde_diag *diag) {
+    uint32_t longest_s = store_longest_keep_s(&fleet->limits);
+    int64_t end_unix_s = (now_unix_s - (int64_t)longest_s) / DAY_S * DAY_S;
+    struct sonde_buf ask = {0}, erase = {0}, answer = {0};
+    if (!longest_s || end_unix_s <= fleet->changes_from_unix_s)
+        return SONDE_OK;
+    const char *local = fleet_local(fleet);
+    sonde_buf_printf(&ask, "SELECT count() FROM changes%s WHERE ", local);
+    sql_times(&ask, 0, end_unix_s);
+    sonde_buf_puts(&ask, " FORMAT RowBinary");
+    sonde_buf_printf(&erase, "ALTER TABLE changes%s DELETE WHERE ", local);
+    sql_times(&erase, 0, end_unix_s);
+    sonde_err err = run(fleet, &ask, fleet->limits.end, &answer, diag);
+    struct row_binary rows = row_binary_of(&answer);
+    bool has_old = !err && row_binary_more(&rows) && row_binary_u64(&rows) > 0;
+    err = err ? err : fleet_check(&rows, diag);
+    if (!err && has_old)
+        err = run(fleet, &erase, fleet->limits.end, NULL, diag);
+    if (!err)
+        fleet->changes_from_unix_s = end_unix_s;
+    sonde_buf_finish(&ask);
+    sonde_buf_finish(&erase);
     fleet_answer_finish(fleet, &answer);
     return err;
 }

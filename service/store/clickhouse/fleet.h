@@ -38,8 +38,9 @@ struct fleet {
     size_t server_count;
     struct fleet_shard shards[HTTP_MAX_SERVERS];
     _Atomic uint32_t shard_count;
-    uint32_t version;       /* of the first server: 18016 = 18.16 */
-    int64_t expired_unix_s; /* maintain: when it last looked for windows by limits.keeps */
+    uint32_t version;            /* of the first server: 18016 = 18.16 */
+    int64_t expired_unix_s;      /* maintain: when it last looked for windows by limits.keeps */
+    int64_t changes_from_unix_s; /* maintain: changes before it were deleted */
     struct text_cache *cache;
     struct lock put_lock; /* one put at a time: it asks what exists, then inserts */
     struct lock lock;     /* the rest */
@@ -157,6 +158,9 @@ SONDE_MUST_USE sonde_err fleet_expire(struct fleet *fleet, int64_t now_unix_s,
                                       struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err fleet_is_expiring(struct fleet *fleet, uint32_t shard, bool *is_expiring,
                                            struct sonde_diag *diag);
+/* changes.c: for maintain. Changes are deleted by the server some time later. */
+SONDE_MUST_USE sonde_err fleet_expire_changes(struct fleet *fleet, int64_t now_unix_s,
+                                              struct sonde_diag *diag);
 /* maintain.c */
 sonde_err fleet_maintain(struct store *store, int64_t now_unix_s, struct sonde_diag *diag);
 

@@ -309,6 +309,8 @@ sonde_err fleet_maintain(struct store *store, int64_t now_unix_s, struct sonde_d
         err = drop_days_before(fleet, &partitions, NULL, (now_unix_s - longest_s) / DAY_S, diag);
     if (!err)
         err = fleet_expire(fleet, now_unix_s, diag);
+    if (!err)
+        err = fleet_expire_changes(fleet, now_unix_s, diag);
     if (!err && fleet->limits.max_bytes)
         err = drop_until_small(fleet, &partitions, diag);
     for (uint32_t shard = 0; shard < fleet->shard_count && !err; shard++)

@@ -33,7 +33,7 @@ static double normal(uint64_t *state) {
 }
 
 void shop_init(struct shop *shop, struct store *store, uint64_t seed) {
-    *shop = (struct shop){.store = store, .version = "1.4", .state = seed};
+    *shop = (struct shop){.store = store, .version = "1.4", .unnamed = SIZE_MAX, .state = seed};
     memcpy(shop->names, first_names, sizeof first_names);
     for (size_t host = 0; host < SHOP_HOSTS; host++)
         for (size_t i = 0; i < SHOP_FUNCTIONS; i++)
@@ -59,9 +59,9 @@ static void put_names(struct shop *shop) {
         frames[i] = (struct store_frame){.id = id_of(lines[i].function),
                                          .build_id = "",
                                          .module = "/usr/bin/shop",
-                                         .version = 1,
+                                         .version = i == shop->unnamed ? 1 : 2,
                                          .lines = &lines[i],
-                                         .line_count = 1};
+                                         .line_count = i != shop->unnamed};
     }
     for (size_t i = 0; i < SHOP_FUNCTIONS; i++) {
         const uint64_t path[] = {frames[i].id, id_of("handle"), id_of("main")};

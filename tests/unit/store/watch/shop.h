@@ -15,6 +15,7 @@ struct shop {
     struct store *store;
     const char *version;                      /* label of all windows */
     const char *names[SHOP_FUNCTIONS];        /* a new name is a new function */
+    size_t unnamed;                           /* whose name is not known; SIZE_MAX = none */
     double costs[SHOP_HOSTS][SHOP_FUNCTIONS]; /* CPU seconds per slot */
     int64_t slot;                             /* number of slots so far */
     uint64_t state;                           /* of the random numbers; the seed */

@@ -150,6 +150,104 @@ TEST(a_change_that_is_taken_back_is_another_one) {
     end();
 }
 
+TEST(a_change_that_comes_again_is_reported_again) {
+    static const Sonde__V1__ChangeKind kinds[] = {SONDE__V1__CHANGE_KIND__CHANGE_KIND_MORE,
+                                                  SONDE__V1__CHANGE_KIND__CHANGE_KIND_LESS,
+                                                  SONDE__V1__CHANGE_KIND__CHANGE_KIND_MORE};
+    const double factors[] = {1.5, 1 / 1.5, 1.5};
+    Sonde__V1__Change *changes[8];
+    begin();
+    shop_pass(&shop, QUIET);
+    for (size_t i = 0; i < 3; i++) {
+        shop_multiply(&shop, 5, factors[i]);
+        for (size_t j = 0; j < LEVEL_BEFORE; j++) {
+            shop_pass(&shop, 1);
+            CHECK_INT(look(), ==, SONDE_OK);
+        }
+    }
+    CHECK_INT(list(changes, 8), ==, 3);
+    for (size_t i = 0; i < 3; i++) {
+        CHECK_INT(changes[2 - i]->functions[0]->kind, ==, kinds[i]);
+        forget(changes[2 - i]);
+    }
+    end();
+}
+
+/* A name is not what a change is recognized by: a note has brackets like code without a name, and
+ * code may have got its name since. */
+static void check_reported_once(const char *name) {
+    begin();
+    shop.names[5] = name;
+    shop_pass(&shop, QUIET);
+    shop_multiply(&shop, 5, 1.5);
+    for (size_t i = 0; i < AFTER; i++) {
+        shop_pass(&shop, 1);
+        CHECK_INT(look(), ==, SONDE_OK);
+    }
+    CHECK_INT(state().changes, ==, 1);
+    CHECK_INT(state().repeated, >, 0);
+    forget(only_change());
+    end();
+}
+
+TEST(a_change_of_a_note_is_reported_once) {
+    check_reported_once("[no unwind table]");
+}
+
+TEST(a_change_of_code_that_gets_a_name_is_reported_once) {
+    begin();
+    shop.unnamed = 5;
+    shop_pass(&shop, QUIET);
+    CHECK_INT(look(), ==, SONDE_OK);
+    shop_multiply(&shop, 5, 1.5);
+    shop.unnamed = SIZE_MAX;
+    for (size_t i = 0; i < AFTER; i++) {
+        shop_pass(&shop, 1);
+        CHECK_INT(look(), ==, SONDE_OK);
+    }
+    CHECK_INT(state().changes, ==, 1);
+    CHECK_INT(state().repeated, >, 0);
+    forget(only_change());
+    end();
+}
+
+TEST(a_function_that_vanished_is_not_called_new) {
+    begin();
+    shop_pass(&shop, QUIET);
+    shop_multiply(&shop, 5, 0);
+    shop_pass(&shop, AFTER);
+    CHECK_INT(look(), ==, SONDE_OK);
+    forget(only_change());
+    CHECK(strstr(log_text, "change of shop: sort -100 %") != NULL);
+    end();
+}
+
+/* Of 64 KiB at most. */
+TEST(a_change_with_long_names_loses_its_callers) {
+    static char names[SHOP_FUNCTIONS][12000];
+    Sonde__V1__Change *changes[8];
+    begin();
+    for (size_t i = 0; i < SHOP_FUNCTIONS; i++) {
+        memset(names[i], 'a' + (int)i, sizeof names[i] - 1);
+        shop.names[i] = names[i];
+    }
+    shop_pass(&shop, QUIET);
+    for (size_t i = 0; i < SHOP_FUNCTIONS; i += 2)
+        shop_multiply(&shop, i, 3);
+    shop_pass(&shop, AFTER);
+    CHECK_INT(look(), ==, SONDE_OK);
+    CHECK_INT(state().failed, ==, 0);
+    size_t count = list(changes, 8); /* what was left out is found again */
+    CHECK_INT(count, >, 0);
+    CHECK_INT(changes[0]->n_functions, >, 1);
+    CHECK_INT(changes[0]->functions[0]->n_callers, ==, 0);
+    for (size_t i = 0; i < count; i++) {
+        CHECK_INT(sonde__v1__change__get_packed_size(changes[i]), <=, STORE_MAX_CHANGE_BYTES);
+        forget(changes[i]);
+    }
+    end();
+}
+
 TEST(one_slow_host_is_named) {
     begin();
     shop_pass(&shop, QUIET);
