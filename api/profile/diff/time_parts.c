@@ -28,18 +28,18 @@ sonde_err sonde_time_parts_cut(const struct sonde_profile *profile,
                                struct sonde_diag *diag) {
     const struct sonde_timeline *timeline = sonde_profile_timeline(profile);
     int64_t end_ms = sonde_profile_info(profile)->duration_ns / 1000000;
+    uint32_t from_ms = round_to_bin(range.from_ms);
     *parts = (struct sonde_time_parts){.count = 0};
     if (range.until_ms && range.until_ms < end_ms)
         end_ms = range.until_ms;
-    if (!timeline || timeline->is_dropped || end_ms <= range.from_ms || end_ms > UINT32_MAX)
+    if (!timeline || timeline->is_dropped || end_ms <= from_ms || end_ms > UINT32_MAX)
         return SONDE_OK;
-    uint32_t length_ms = (uint32_t)(end_ms - range.from_ms);
+    uint32_t length_ms = (uint32_t)(end_ms - from_ms);
     size_t count = length_ms / SONDE_TIME_PART_MS;
     if (count > SONDE_TIME_PARTS)
         count = SONDE_TIME_PARTS;
-    return count < SONDE_TIME_PARTS_MIN
-               ? SONDE_OK
-               : cut(profile, round_to_bin(range.from_ms), length_ms, count, parts, diag);
+    return count < SONDE_TIME_PARTS_MIN ? SONDE_OK
+                                        : cut(profile, from_ms, length_ms, count, parts, diag);
 }
 
 void sonde_time_parts_finish(struct sonde_time_parts *parts) {

@@ -53,6 +53,13 @@ static inline void verdict_cell_add(struct verdict_cell *into, const struct verd
     into->squares += from->squares;
 }
 
+static inline void verdict_cell_subtract(struct verdict_cell *from,
+                                         const struct verdict_cell *part) {
+    from->value -= part->value;
+    from->samples -= part->samples;
+    from->squares -= part->squares;
+}
+
 struct verdict_side {
     size_t block_count;
     const struct verdict_cell *totals; /* of each block */

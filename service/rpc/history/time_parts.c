@@ -4,7 +4,8 @@
 #include "api/profile/diff/diff.h"
 #include "api/profile/event.h"
 
-#define HOUR_S 3600
+#define HOUR_S     3600
+#define PART_BYTES (32u << 20) /* of a part in memory */
 
 static int64_t round_up_to(int64_t value, int64_t step) {
     return (value + step - 1) / step * step;
@@ -33,11 +34,23 @@ static sonde_err scale_part(struct store_profile *part, double scale) {
     return SONDE_OK;
 }
 
+/* The arena is for the texts of the part. */
+static sonde_err read_part(struct store *store, const struct history_selection *selection,
+                           struct sonde_arena *arena, struct store_profile *part,
+                           struct sonde_diag *diag) {
+    *part = (struct store_profile){.profile = NULL};
+    return selection->host_totals
+               ? store_profile_totals(store, &selection->query, arena, part, diag)
+               : store_profile_query(store, &selection->query, arena, PART_BYTES, part, diag);
+}
+
 static sonde_err add_part(struct history_query *query, const struct history_selection *selection,
                           const struct history_measure *measure, struct sonde_time_parts *parts,
                           struct sonde_diag *diag) {
     struct store_profile part;
-    sonde_err err = history_selection_profile(query, selection, &part, diag);
+    struct sonde_arena arena = {0};
+    sonde_err err = read_part(query->history->store, selection, &arena, &part, diag);
+    sonde_arena_finish(&arena);
     if (!err)
         err = scale_part(&part, measure->scale);
     const struct store_merge *merge = &part.merge;
@@ -81,6 +94,10 @@ sonde_err history_time_parts(struct history_query *query, const struct history_s
         err = store_stop_check(&query->stop, diag);
         if (!err)
             err = add_part(query, &one, measure, parts, diag);
+    }
+    if (err == SONDE_TOO_LARGE || err == SONDE_OUT_OF_MEMORY) {
+        sonde_time_parts_finish(parts);
+        err = SONDE_OK;
     }
     share_exposures(parts);
     return err;

@@ -254,7 +254,8 @@ void rpc_get_capture(struct rpc_call *call, const ProtobufCMessage *message) {
     if (!err)
         viewing->with_timeline = request->with_timeline && !request->from_ms &&
                                  !request->until_ms &&
-                                 viewing->rendering.format == SONDE_FORMAT_PPROF;
+                                 viewing->rendering.format == SONDE_FORMAT_PPROF &&
+                                 viewing->rendering.options.gzip_level >= 0;
     start(viewing, call, err, &diag);
 }
 

@@ -103,6 +103,26 @@ TEST(a_part_of_the_time_is_cut_into_its_own_seconds) {
     sonde_profile_destroy(profile);
 }
 
+/* The whole of a range has all of the bin that it begins in. */
+TEST(a_range_that_begins_within_a_bin_has_all_its_samples) {
+    struct sonde_profile *profile = capture(13, steady, SEED), *whole;
+    uint32_t from_ms = 1000 + SONDE_TIMELINE_BIN_MS - 1;
+    const struct sonde_timeline_range range = {from_ms, 8000 + SONDE_TIMELINE_BIN_MS / 2};
+    struct sonde_time_parts parts = cut(profile, range.from_ms, range.until_ms);
+    int64_t samples = 0;
+    double exposure = 0;
+    CHECK_INT(sonde_timeline_cut(profile, range, &whole, NULL), ==, SONDE_OK);
+    for (size_t i = 0; i < parts.count; i++) {
+        samples += sonde_profile_total(parts.profiles[i], 0);
+        exposure += parts.exposures[i];
+    }
+    CHECK_INT(samples, ==, sonde_profile_total(whole, 0));
+    CHECK_NEAR(exposure, 1, 1e-9);
+    sonde_time_parts_finish(&parts);
+    sonde_profile_destroy(whole);
+    sonde_profile_destroy(profile);
+}
+
 TEST(a_short_capture_and_one_without_times_are_one_block) {
     struct sonde_profile *profile = capture(13, steady, SEED);
     struct sonde_time_parts few = cut(profile, 0, 3900);
