@@ -27,10 +27,13 @@ static void on_gone(void *context) {
     relay_settle(relay);
 }
 
-/* Returns the token, which the service checks. */
-static char *dup_token(struct http_request *request) {
+/* Returns the token, which the service checks. A password that is no token of the gateway is that
+ * of a proxy's user. */
+static char *dup_token(const struct request_context *context) {
+    struct sonde_slice header = http_request_header(context->request, "authorization");
+    bool is_unknown = context->gateway->tokens && context->token.scopes == 0;
     char bearer[CREDENTIALS_SIZE];
-    if (!credentials_read(http_request_header(request, "authorization"), bearer))
+    if ((is_unknown && credentials_are_basic(header)) || !credentials_read(header, bearer))
         return NULL;
     return strdup(bearer + sizeof CREDENTIALS_PREFIX - 1);
 }
@@ -46,7 +49,7 @@ void *relay_create(const struct request_context *context, size_t size,
     relay->finish = events->finish;
     relay->family = context->family;
     relay->target = context->target;
-    relay->token = dup_token(context->request);
+    relay->token = dup_token(context);
     caller_name(context, relay->caller_name);
     relay->caller = (struct client_caller){.token = relay->token,
                                            .is_limited = context->is_limited,

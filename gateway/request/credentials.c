@@ -78,3 +78,7 @@ bool credentials_read(struct sonde_slice authorization, char bearer[CREDENTIALS_
     bearer[PREFIX_LEN + token.len] = 0;
     return true;
 }
+
+bool credentials_are_basic(struct sonde_slice authorization) {
+    return authorization.data && skip_scheme(&authorization, "basic");
+}

@@ -17,5 +17,7 @@
 /* Writes "Bearer TOKEN" with a zero at the end. Returns false if the header has no token of
  * printable ASCII that fits. */
 bool credentials_read(struct sonde_slice authorization, char bearer[CREDENTIALS_SIZE]);
+/* Whether the scheme is Basic. */
+bool credentials_are_basic(struct sonde_slice authorization);
 
 #endif
