@@ -5,9 +5,9 @@ import { getJson, isOffline } from './api.js';
 import { captureText } from './captures.js';
 import { button, formatTime, h } from './dom.js';
 import { RECORDED } from './events.js';
-import { addCondition, historyPath, labelFilter, localTime } from './history.js';
+import { addCondition, historyPath, labelFilter, localTime, quoteValue } from './history.js';
 import { attempt, loadProfile, queryText, readProfile, select, showError } from './load.js';
-import { comparableTypes } from './profile.js';
+import { comparableTypes, plainName } from './profile.js';
 import { getState, setState } from './state.js';
 import { createViewer } from './viewer.js';
 
@@ -32,6 +32,16 @@ const sideName = (text) => {
     return kind === 'history' ? `${name}${selector ? ` (${selector})` : ''} from ${time(from)} until ${time(until)}` : `${kind === 'capture' ? 'capture ' : ''}${name}`;
 };
 
+// The names of functions that changed, by the service's comparison of the parts of each side's time; null for files, and where it has none.
+async function changedNames(baseText, nowText, signal) {
+    const [base, now] = [partsOf(baseText), partsOf(nowText)], keys = ['service', 'from', 'until', 'event', 'selector'];
+    if (base[0] !== now[0] || !['capture', 'history'].includes(now[0])) return null;
+    const query = now[0] === 'capture' ? [['base', base[1]], ['new', now[1]]] : keys.flatMap((key, i) => [[key, now[i + 1]], [`base_${key}`, base[i + 1]]]);
+    const { functions } = await getJson(`/v1/${now[0] === 'capture' ? '' : 'history/'}diff?${queryText([...query, ['output', 'changes']])}`, { signal });
+    const isCertain = ({ self, total }) => [self, total].some(({ share }) => ['more', 'less'].includes(share.verdict));
+    return new Set(functions.filter(isCertain).map(({ name }) => plainName(name)));
+}
+
 // Both profiles start with a type that both have.
 function agreeOnType(now, base) {
     const { refusal, nowType, baseType } = comparableTypes(base, now);
@@ -50,7 +60,7 @@ function historyFields(label, text, errors, signal, onchange) {
     const conditions = h('input', { class: 'wide', value: selector, placeholder: "conditions: version = '1.4'", 'aria-label': `${label}: conditions`, onchange: () => change({ selector: conditions.value }) });
     const fields = h('div', { class: 'bar' }, range, isLast ? '' : [time('from', from), time('until', until)],
         select(null, `${label}: what was recorded`, COMPARED_EVENTS, event, ({ target: { value } }) => change({ event: value })), conditions);
-    const ask = (path) => getJson(historyPath(path, { from, until, selector: `service = '${name.replace(/['\\]/g, '\\$&')}'` }), { signal }).catch((error) => showError(errors, error));
+    const ask = (path) => getJson(historyPath(path, { from, until, selector: `service = ${quoteValue(name)}` }), { signal }).catch((error) => showError(errors, error));
     ask('labels').then((found) => found && conditions.before(labelFilter(found.names.map((one) => [one, one]), (one) => ask(`labels/${encodeURIComponent(one)}`),
         (condition) => change({ selector: addCondition(selector, condition) }))));
     return fields;
@@ -89,9 +99,11 @@ export const compareView = {
             if (!isReady) return;
             const load = (text, place) => (isOffline() ? loadProfile(place) : loadSide(text, signal));
             await attempt(errors, signal, async () => {
-                const [profile, baseProfile] = await Promise.all([load(now, '/offline/compare.pb'), load(base, '/offline/compare-base.pb')]);
+                const names = isOffline() ? null : changedNames(base, now, signal).catch(() => null);
+                const [profile, baseProfile, changed] = await Promise.all([load(now, '/offline/compare.pb'), load(base, '/offline/compare-base.pb'), names]);
                 if (now !== getState('new') || base !== getState('base')) return;
                 agreeOnType(profile, baseProfile);
+                baseProfile.changed = changed;
                 graph.hidden = false;
                 viewer.show(profile, { base: baseProfile, title: `${sideName(now)} against ${sideName(base)}` });
             }).finally(() => { hint.textContent = ''; });

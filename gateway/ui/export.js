@@ -3,7 +3,7 @@
 //
 // The offline page is one file: the modules in the order of their imports, without imports and exports; the style sheet; and what the
 // gateway answered while the view was open, so that the same view opens again from it. Its policy allows no connection.
-import { getBytes, isOffline, recordedAnswers, remember, status } from './api.js';
+import { getBytes, isOffline, recordedAnswers, remember, status, TOKEN_KEY } from './api.js';
 import { notify } from './menu.js';
 import { compress, encode } from './pprof.js';
 import { join } from './profile.js';
@@ -75,7 +75,7 @@ async function offlinePage(shown) {
 // Speedscope asks for the profile by itself and cannot send a token.
 async function openSpeedscope(shown, name) {
     const source = !shown.base && shown.profile.source;
-    if (source?.startsWith('/v1/') && !sessionStorage.getItem('sonde-token')) {
+    if (source?.startsWith('/v1/') && !sessionStorage.getItem(TOKEN_KEY)) {
         const url = new URL(address(source), location.href).href;
         window.open(`${address('/speedscope/index.html')}#profileURL=${encodeURIComponent(url)}&title=${encodeURIComponent(name)}`, '_blank', 'noopener');
         return;

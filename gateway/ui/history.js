@@ -4,6 +4,7 @@ import { getJson } from './api.js';
 import { button, choice, formatSeconds, formatTime, formatValue, h, message, number, percent } from './dom.js';
 import { RECORDED } from './events.js';
 import { attempt, loadProfile, queryText, select, showError } from './load.js';
+import { readableName } from './names.js';
 import { getState, isOn, linkTo, setMoment, setState } from './state.js';
 import { createStrip, rangeText, rateText } from './strip.js';
 import { createViewer } from './viewer.js';
@@ -247,8 +248,9 @@ class History {
             if (text) marks.push({ time, text: `${label} ${text}`, isNew: come.length > 0 });
             before = values;
         }
-        const { service, from, until } = range, { changes = [] } = await this.ask('changes', { service, from, until }).catch(() => ({}));
-        return marks.slice(-MAX_MARKS).concat(changes.map(({ untilUnixNs: at, functions: [one] }) => ({ time: at / 1e9, text: `${one.function}: ${one.kind.slice(12).toLowerCase()}` })));
+        const { service, from, until } = range, { changes = [] } = await this.ask('changes', { service, from, until }).catch((error) => (error.status === 501 ? {} : showError(this.errors, error) ?? {}));
+        const found = changes.flatMap(({ untilUnixNs: at, functions: [one] }) => (one ? { time: at / 1e9, text: `${readableName(one.function)}: ${one.kind.slice(12).toLowerCase()}` } : []));
+        return [marks, found].flatMap((all) => all.sort((a, b) => a.time - b.time).slice(-MAX_MARKS));
     }
 
     // The times before and after a new value appeared, of equal length, against each other.

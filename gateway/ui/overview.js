@@ -5,6 +5,7 @@ import { getJson } from './api.js';
 import { button, drawBars, formatValue, h, message, number } from './dom.js';
 import { addCondition, chooseBox, historyPath, quoteName, quoteValue } from './history.js';
 import { sleep } from './load.js';
+import { readableName } from './names.js';
 import { address, getState, linkTo, setState } from './state.js';
 
 const REFRESH_MS = 60000, DAY_S = 86400, STEP_S = 1800, NOW_S = 60, ROWS = 10, SERIES = 200, TOP_ROWS = 10, BARS = [144, 22];
@@ -75,10 +76,11 @@ export class Overview {
     row(one, top, hasMemory, hasFacts) {
         const { by } = this, text = one.name || '(none)', link = linkTo('history', { ...(by === 'service' ? { sv: one.name } : { all: 1, sr: addCondition('', `${quoteName(by)} = ${quoteValue(one.name)}`) }), ra: DAY_S });
         const canvas = h('canvas', { role: 'img', 'aria-label': `CPU use of ${text} over the day` }), count = (value) => h('td', { class: 'number' }, value);
+        const found = this.tops.get(this.topKey(one));
         drawBars(canvas, BARS, one.bars, top);
         this.canvases.set(one.name, { canvas, bars: one.bars, top });
         return h('tr', { class: 'service' }, h('td', {}, h('a', { class: 'name', href: address('/') + link, title: text }, text)), count(`${Math.round(100 * one.now)} %`), h('td', {}, canvas),
-            h('td', {}, h('span', { class: 'one-line fn', title: this.tops.get(this.topKey(one)) }, this.tops.get(this.topKey(one)) ?? '')), hasMemory && count(one.memory ? formatValue(one.memory, 'bytes') : ''),
+            h('td', {}, h('span', { class: 'one-line fn', title: found?.full }, found?.text ?? '')), hasMemory && count(one.memory ? formatValue(one.memory, 'bytes') : ''),
             hasFacts && count(one.facts?.hosts ?? ''), hasFacts && count(one.facts?.processes ?? ''));
     }
 
@@ -99,7 +101,7 @@ export class Overview {
             for (const { name, self } of answer.functions ?? []) sums.set(name, (sums.get(name) ?? 0) + number(self));
             const [found] = [...sums].sort((a, b) => b[1] - a[1]);
             if (this.signal.aborted || by !== this.by) return;
-            this.tops.set(key, found ? `${found[0]}  ${Math.round(100 * found[1] / answer.total)} %` : '');
+            this.tops.set(key, found && { full: found[0], text: `${readableName(found[0])}  ${Math.round(100 * found[1] / answer.total)} %` });
         }
         this.draw();
     }

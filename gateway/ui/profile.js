@@ -71,7 +71,7 @@ export function role(fn) {
 }
 
 // Functions of two builds of a program: without Rust's hash and the compiler's clones.
-const plainName = (name) => name.replace(/::h[0-9a-f]{16}$/, '').replace(/( \[clone |\.isra\.|\.constprop\.|\.part\.|\.cold|\.llvm\.|\.lto_priv\.).*$/, '') || name;
+export const plainName = (name) => name.replace(/::h[0-9a-f]{16}$/, '').replace(/( \[clone |\.isra\.|\.constprop\.|\.part\.|\.cold|\.llvm\.|\.lto_priv\.).*$/, '') || name;
 
 // Both profiles in one, the base's stacks with side 1. Functions match by name and by the role of their file.
 export function join(now, base, nowType, baseType) {
@@ -95,7 +95,7 @@ export function join(now, base, nowType, baseType) {
             both.counts?.push(profile.values[counted[side]][s]);
         }
     }
-    Object.assign(both, { comments: now.comments, timeNanos: now.timeNanos, durationNanos: now.durationNanos, modules: now.modules, period: now.period, periodType: now.periodType });
+    Object.assign(both, { changed: base.changed ?? null, comments: now.comments, timeNanos: now.timeNanos, durationNanos: now.durationNanos, modules: now.modules, period: now.period, periodType: now.periodType });
     return both;
 }
 
@@ -189,11 +189,15 @@ function judgeRows({ total, baseTotal, squares, baseSquares }) {
     return changes;
 }
 
-// Of all nodes, or of the rows of functionTable. null if numbers of samples are unknown, or one side has none.
+// Of all nodes, or of the rows of functionTable. null if numbers of samples are unknown, or one side has none. Where the service has compared
+// the parts of each side's time (profile.changed: names), the others are noise: work in bursts differs by more than its samples say.
 export function judge(tree, rows = null) {
     if (!tree.squares || !(tree.total[0] > 0 && tree.baseTotal[0] > 0)) return null;
     const column = (key) => [tree[key][0], ...rows.map((row) => row[key])], keys = ['total', 'baseTotal', 'squares', 'baseSquares'];
-    return rows ? judgeRows(Object.fromEntries(keys.map((key) => [key, column(key)]))).slice(1) : judgeRows(tree);
+    const changes = rows ? judgeRows(Object.fromEntries(keys.map((key) => [key, column(key)]))).slice(1) : judgeRows(tree), { changed, functions } = tree.profile;
+    const isNoise = (fn) => fn && fn.kind !== KIND.THREAD && !changed.has(plainName(fn.name));
+    if (changed) changes.forEach((one, n) => { if (isNoise(functions[rows ? rows[n].fn : tree.fn[n]])) one.verdict = 0; });
+    return changes;
 }
 
 // "+3.1 % ± 0.6"

@@ -73,6 +73,7 @@ export class Sandwich {
         const name = profile.functions[fn]?.shown ?? '';
         const part = (title, key, upwards) => {
             const tree = buildTree(profile, type, stackPaths(profile, { ...options, inverted: false, threads: false, [key]: fn }));
+            tree.changes = settings.isDiff && settings.byShare ? judge(tree) : null;
             const canvas = h('canvas', { role: 'img', 'aria-label': `${title} of ${name}` }), line = h('div', { class: 'detail' }, '');
             const box = h('section', { class: 'panel' }, h('h3', { class: 'one-line', title: name }, `${title} of ${name}`, h('span', { class: 'muted' }, `  ${formatValue(tree.total[0], unit)}`)),
                 h('div', { class: 'flame' }, canvas), line);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // readers.mjs FOLDER FILE...: prints a line of JSON per file: { stacks, functions, ... } as the page reads them, in the format of collapsed files, or
-// { error }. readers.mjs FOLDER --compare BASE NEW: prints by function the change of its total share: { low, high, verdict }.
+// { error }. readers.mjs FOLDER --compare BASE NEW [NAME]: prints by function the change of its total share: { low, high, verdict };
+// with NAME, as if the service had found that this function alone changed.
 import { readFileSync } from 'node:fs';
 
 const [folder, ...files] = process.argv.slice(2);
@@ -23,8 +24,9 @@ function stacksOf(profile) {
     return Object.fromEntries(sums);
 }
 
-async function compare(paths) {
-    const [base, now] = await Promise.all(paths.map((path) => decode(new Uint8Array(readFileSync(path)))));
+async function compare([basePath, nowPath, changed]) {
+    const [base, now] = await Promise.all([basePath, nowPath].map((path) => decode(new Uint8Array(readFileSync(path)))));
+    if (changed) base.changed = new Set([changed]);
     const both = join(now, base, now.defaultType, base.defaultType), tree = buildTree(both, 0, stackPaths(both)), rows = functionTable(tree);
     const changes = judge(tree, rows);
     console.log(JSON.stringify(Object.fromEntries(rows.map(({ fn }, n) => [both.functions[fn].name, changes[n]]))));

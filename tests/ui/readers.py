@@ -162,6 +162,13 @@ def test_both_judge_changes_alike():
             check.equal((before, after, name, words[seen[name]["verdict"]]), (before, after, name, share["verdict"].replace("not enough samples", "within noise")))
 
 
+def test_what_the_service_calls_noise_is_noise_on_the_page():
+    types = (("samples", "count"), ("cpu", "nanoseconds"))
+    paths = save({name: small(types=types, samples=((1, first), (2, second))) for name, first, second in (("base", 500, 3000), ("new", 900, 3000))})
+    verdicts = [page(["--compare", *paths, *changed])[0]["work"]["verdict"] for changed in ((), ("work",), ("main",))]
+    check.equal(verdicts, [-1, -1, 0])
+
+
 def test_names_are_as_readable_as_those_of_the_command_line():
     seen = run_node("names.mjs", "tests/unit/draw/names/names.txt")[0]
     check.equal((seen["count"] > 60, seen["wrong"], seen["deep"]), (True, [], True))
