@@ -66,6 +66,4 @@ void draw_put_process(struct sonde_buf *out, const struct draw_tree *tree,
         return;
     const char *name = draw_tree_frame(tree, place->process)->name, *pid = strstr(name, " (pid ");
     sonde_buf_append(out, name, pid ? (size_t)(pid - name) : strlen(name));
-    if (place->count > 1)
-        sonde_buf_printf(out, " +%u", place->count - 1);
 }

@@ -16,7 +16,7 @@ struct draw_place {
 /* The processes are the children of the tree's root. NULL if out of memory; the caller frees it. */
 struct draw_place *draw_places(const struct draw_tree *tree);
 
-/* "redis-server", or "redis-server +2" for a function of three processes. */
+/* "redis-server"; nothing if no process is known. */
 void draw_put_process(struct sonde_buf *out, const struct draw_tree *tree,
                       const struct draw_place *place);
 

@@ -17,12 +17,12 @@ RUNS = 6
 TIMES = itertools.count(1 << 60)  # no two runs begin at the same time
 
 
-def gate(*words, status=0):
+def gate(*words, status=0, fds=()):
     """Runs the verb, checks its exit status and returns (stdout, stderr)."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
     clean.update(XDG_RUNTIME_DIR=FOLDER, SONDE_SERVICE=f"unix:{FOLDER}/nobody.sock")
     done = subprocess.run([SONDE, "gate", *words], env=clean, capture_output=True, text=True, timeout=60, check=False,
-                          stdin=subprocess.DEVNULL, cwd=FOLDER)
+                          stdin=subprocess.DEVNULL, cwd=FOLDER, pass_fds=fds)
     check.equal(done.returncode, status, f"status of {words} ({done.stdout}{done.stderr})")
     return done.stdout, done.stderr
 
@@ -207,6 +207,19 @@ def test_the_same_run_twice_is_refused():
     shutil.copy(os.path.join(FOLDER, BASE[1]), os.path.join(FOLDER, "copy.pb"))
     refused("--base", *BASE, "--new", *SAME, "copy.pb", text="base1.pb and copy.pb are the same run")
     refused("--base", BASE[0], BASE[0], "--new", *SAME, text="base0.pb and base0.pb are the same run")
+
+
+def test_runs_in_pipes_are_read_once():
+    ends = []
+    for name in (*BASE, *SAME):
+        end, into = os.pipe()
+        ends.append(end)
+        with open(os.path.join(FOLDER, name), "rb") as file, os.fdopen(into, "wb") as pipe:
+            pipe.write(file.read())  # a pipe has room for more
+    paths = [f"/dev/fd/{end}" for end in ends]
+    gate("--base", *paths[:RUNS], "--new", *paths[RUNS:], fds=ends)
+    for end in ends:
+        os.close(end)
 
 
 def test_nonsense_limits_are_usage_errors():

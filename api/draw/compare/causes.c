@@ -109,12 +109,8 @@ static void subtract_larger(struct echo *echo, uint32_t cause) {
         bool is_done = echo->is_settled[arrays->parents[i]];
         bool is_part = !is_done && !echo->has_cause[i] && echo->is_larger[arrays->functions[i]];
         echo->is_settled[i] = is_done || is_part || arrays->functions[i] == cause;
-        for (size_t block = 0; is_part && block < blocks; block++) {
-            const struct verdict_cell *part = &evidence->total[i * blocks + block];
-            echo->rest[block].value -= part->value;
-            echo->rest[block].samples -= part->samples;
-            echo->rest[block].squares -= part->squares;
-        }
+        for (size_t block = 0; is_part && block < blocks; block++)
+            verdict_cell_subtract(&echo->rest[block], &evidence->total[i * blocks + block]);
     }
 }
 

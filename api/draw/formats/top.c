@@ -13,6 +13,7 @@
 #include "api/draw/tree.h"
 #include "api/text/utf8.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -202,27 +203,32 @@ static void put_doubt(const struct rows *rows, const struct verdict_cell *cells,
         sonde_buf_puts(out, points > 0 ? " ±<0.1" : "      ");
 }
 
-/* A column of a text, which may be cut. */
-static void put_column(const char *text, struct sonde_buf *out) {
-    size_t width = draw_text_width(text), len = 0;
-    size_t most = width > PLACE_COLUMNS ? PLACE_COLUMNS - 1 : PLACE_COLUMNS;
+/* A column of a text, which may be cut, and of what follows it in any case. */
+static void put_column(const char *text, const char *end, struct sonde_buf *out) {
+    size_t room = PLACE_COLUMNS - strlen(end), width = draw_text_width(text), len = 0;
+    size_t most = width > room ? room - 1 : room;
     sonde_buf_puts(out, "  ");
     for (size_t chars = 0; text[len] && chars < most; chars++)
         for (len++; sonde_utf8_continues(text[len]);)
             len++;
     sonde_buf_append(out, text, len);
-    sonde_buf_puts(out, most < PLACE_COLUMNS ? "…" : "");
-    for (; width < PLACE_COLUMNS; width++)
+    sonde_buf_printf(out, "%s%s", most < room ? "…" : "", end);
+    for (; width < room; width++)
         sonde_buf_putc(out, ' ');
 }
 
+/* "redis-server +2" for a function of three processes. */
 static void put_places(const struct rows *rows, uint32_t row, struct sonde_buf *out) {
     const struct draw_frame *frame = draw_tree_frame(rows->tree, rows->order[row]);
+    const struct draw_place *place = &rows->places[rows->order[row]];
     struct sonde_buf process = {0};
-    draw_put_process(&process, rows->tree, &rows->places[rows->order[row]]);
-    put_column(sonde_buf_slice(&process).data, out);
+    char others[16] = "";
+    if (place->count > 1)
+        snprintf(others, sizeof others, " +%u", place->count - 1);
+    draw_put_process(&process, rows->tree, place);
+    put_column(sonde_buf_slice(&process).data, others, out);
     if (rows->has_modules)
-        put_column(frame->kind == SONDE_FRAME_KERNEL ? "[kernel]" : frame->module, out);
+        put_column(frame->kind == SONDE_FRAME_KERNEL ? "[kernel]" : frame->module, "", out);
     sonde_buf_finish(&process);
 }
 

@@ -201,6 +201,36 @@ TEST(draw_top_of_several_processes_names_none_of_their_files) {
     sonde_profile_destroy(profile);
 }
 
+/* A stack of a process that calls "read". */
+static void add_process(struct sonde_profile *profile, const char *process) {
+    const char *const names[] = {"read", process};
+    const int64_t value = 5;
+    uint32_t ids[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        struct sonde_function function = {0};
+        struct sonde_line line = {0};
+        const struct sonde_location location = {.line_count = 1, .lines = &line};
+        CHECK_INT(sonde_profile_string(profile, names[i], strlen(names[i]), &function.name), ==, 0);
+        CHECK_INT(sonde_profile_add_function(profile, &function, &line.function), ==, 0);
+        CHECK_INT(sonde_profile_add_location(profile, &location, &ids[i]), ==, 0);
+    }
+    const struct sonde_sample sample = {.locations = ids, .location_count = 2, .values = &value};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, 0);
+}
+
+TEST(draw_top_cuts_the_name_of_a_process_and_not_the_number_of_others) {
+    const struct sonde_value_type type = {"cpu", "nanoseconds"};
+    const struct sonde_draw_options options = {.has_processes = true};
+    struct sonde_profile *profile = sonde_profile_create(&type, 1, 0);
+    struct sonde_buf out = {0};
+    add_process(profile, "clickhouse-server (pid 7)");
+    add_process(profile, "clickhouse-server (pid 8)");
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, "  clickhouse-… +1  ") != NULL);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}
+
 TEST(draw_pprof_is_compressed_unless_raw) {
     struct sonde_profile *profile = fixture("server");
     struct sonde_draw_options options = {.gzip_level = -1};

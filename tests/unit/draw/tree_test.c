@@ -216,7 +216,7 @@ TEST(a_function_of_several_processes_has_the_one_that_spent_most_in_it) {
     CHECK_INT(draw_tree_complete(tree), ==, 0);
     struct draw_place *places = draw_places(tree);
     CHECK(places != NULL);
-    CHECK_STR(process_of(tree, places, "read"), "nginx +2");
+    CHECK_STR(process_of(tree, places, "read"), "nginx");
     CHECK_STR(process_of(tree, places, "write"), "nginx");
     CHECK_STR(process_of(tree, places, "nginx (pid 9)"), "");
     free(places);

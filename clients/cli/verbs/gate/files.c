@@ -27,7 +27,15 @@ static bool is_same_content(int a, int b) {
     return true;
 }
 
+static bool is_regular(const char *path) {
+    struct stat file;
+    return stat(path, &file) == 0 && S_ISREG(file.st_mode);
+}
+
+/* A pipe can be read only once. */
 static bool is_same_file(const char *path, const char *other) {
+    if (!is_regular(path) || !is_regular(other))
+        return false;
     int a = open(path, O_RDONLY | O_CLOEXEC), b = open(other, O_RDONLY | O_CLOEXEC);
     bool is_same = a >= 0 && b >= 0 && is_same_content(a, b);
     if (a >= 0)

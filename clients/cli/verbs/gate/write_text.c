@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The reports that people read: plain text, and Markdown that fits a comment on a pull request. */
+#include "api/draw/names/readable_name.h"
 #include "api/text/utf8.h"
 #include "clients/cli/verbs/gate/report.h"
 
@@ -8,8 +9,11 @@
 
 #define NAME 100
 
-/* Names may contain what changes a terminal's state. */
-static void put_name(struct sonde_buf *out, const char *name) {
+/* A readable name. It may contain what changes a terminal's state. */
+static void put_name(struct sonde_buf *out, const char *full) {
+    struct sonde_buf readable = {0};
+    draw_readable_name(&readable, full, true);
+    const char *name = sonde_buf_slice(&readable).data;
     size_t len = strnlen(name, NAME);
     for (size_t i = 0; i < len;) {
         size_t step = sonde_utf8_printable(name + i, len - i);
@@ -19,6 +23,7 @@ static void put_name(struct sonde_buf *out, const char *name) {
             sonde_buf_putc(out, '?');
         i += step ? step : 1;
     }
+    sonde_buf_finish(&readable);
 }
 
 /* A code span in a table: it ends at a backtick, and a cell ends at a bar. */

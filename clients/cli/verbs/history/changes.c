@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/history/changes.h"
 
+#include "api/draw/names/readable_name.h"
 #include "clients/cli/capture.h"
 #include "clients/cli/cli.h"
 #include "clients/cli/json.h"
@@ -18,22 +19,30 @@ static void print_change(const Sonde__V1__ChangedFunction *function) {
         printf("%+.1f %%", 100 * (function->factor - 1));
 }
 
+/* Names that do not fit in memory are shown as they are. */
+static void print_readable(const char *name) {
+    struct sonde_buf readable = {0};
+    draw_readable_name(&readable, name, true);
+    cli_put_name(stdout, readable.failed ? name : sonde_buf_slice(&readable).data);
+    sonde_buf_finish(&readable);
+}
+
 /* "  parse  +12.3 %  3.0 % -> 3.4 % of the service, ± 0.1" */
 static void print_function(const Sonde__V1__ChangedFunction *function) {
     fputs("  ", stdout);
-    cli_put_name(stdout, function->function);
+    print_readable(function->function);
     fputs("  ", stdout);
     print_change(function);
     printf("  (%.2f %% -> %.2f %% of the service, ± %.2f)", 100 * function->before,
            100 * function->after, 50 * (function->high - function->low));
     if (*function->moved_from) {
         fputs(", before in ", stdout);
-        cli_put_name(stdout, function->moved_from);
+        print_readable(function->moved_from);
     }
     putchar('\n');
     for (size_t i = 0; i < function->n_callers; i++) {
         fputs(i ? " < " : "    called by ", stdout);
-        cli_put_name(stdout, function->callers[i]);
+        print_readable(function->callers[i]);
     }
     if (function->n_callers)
         putchar('\n');

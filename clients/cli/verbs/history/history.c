@@ -125,8 +125,9 @@ static int on_history(int argc, char **argv) {
     if (settings.list && (argc > 1 || settings.output || settings.format || settings.event))
         return cli_usage(&verb_history, "--list shows all services and events; select with "
                                         "--from, --until and --selector");
-    if (settings.changes && (settings.list || settings.output || settings.format ||
-                             settings.event || settings.selector || settings.function))
+    if (settings.changes &&
+        (settings.list || settings.output || settings.format || settings.event ||
+         settings.selector || settings.function || settings.processes))
         return cli_usage(&verb_history, "--changes prints a list, or with --json JSON; select "
                                         "with SERVICE, --from and --until");
     if (settings.function &&
