@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define TRIALS 200
+#define TRIALS 100
 #define SEED   20261128u
 #define DAY    288 /* slots */
 
