@@ -127,6 +127,7 @@ def test_history_names_its_windows_and_silent_hosts():
     begin = 1700000000
     check.equal(err, f"incomplete: 11 of 12 windows of 10 s, from {local(begin)} until {local(begin + 110)}, "
                      f"2 samples dropped, 4 nodes merged into \"other\"; recording began at {local(begin)}\n"
+                     "61 % of the CPU time that the kernel counted is in this answer\n"
                      "estimate: 3 processes were drawn to stand for about 12 (standard deviation of their sum: 25 %)\n"
                      f"host web-2: nothing from {local(begin + 100)} until {local(begin + 160)}\n"
                      f"host we?b: nothing from {local(begin + 200)} until {local(begin + 300)}\n")

@@ -99,6 +99,7 @@ class History:
             begin = 1_700_000_000 * 10**9
             found.first_unix_ns, found.last_unix_ns, found.window_s, found.recording_began_unix_ns = begin, begin + 110 * 10**9, 10, begin
             found.drawn_processes, found.drawn_for, found.drawn_deviation = 3, 12, 0.25
+            found.counted_ns, found.sampled_ns = 10 * 10**9, 61 * 10**8
             for host, start, end in (("web-2", 100, 160), ("we\nb", 200, 300)):
                 found.silences.add(host=host, from_unix_ns=begin + start * 10**9, until_unix_ns=begin + end * 10**9)
         return found

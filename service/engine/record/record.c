@@ -52,7 +52,7 @@ static void deliver_window(struct capture_slot *slot, struct sonde_profile *prof
                            const struct engine_metadata *metadata) {
     struct recorded *recorded = slot->recorded;
     struct recorder *recorder = recorded->recorder;
-    const struct record record = {
+    struct record record = {
         .event = slot == &recorded->slots[CPU] ? SONDE_ON_CPU : SONDE_OFF_CPU,
         .target = &recorded->target,
         .cgroup = recorded->cgroup,
@@ -67,6 +67,8 @@ static void deliver_window(struct capture_slot *slot, struct sonde_profile *prof
         .weight = slot->choice.weight,
         .is_outside = recorded->is_outside,
     };
+    if (record.event == SONDE_ON_CPU)
+        record_read_clock(slot, metadata, &record);
     recorder->options.on_record(recorder->options.context, &record);
 }
 
@@ -148,6 +150,7 @@ void record_start_capture(struct capture_slot *slot) {
         return;
     slot->choice = recorded->choice;
     slot->retry_ms = UINT64_MAX;
+    slot->cpu_ns = 0;
     slot->until_unix_ns = clock_ns(CLOCK_REALTIME);
     if (recorded->choice.frequency_hz == 0)
         return;

@@ -33,6 +33,7 @@ struct record {
     struct sonde_profile *profile;      /* the receiver takes it */
     int64_t begin_unix_ns, end_unix_ns; /* MEM_INUSE: both are the time of the snapshot */
     uint64_t period_ns, samples, dropped, truncated;
+    uint64_t cpu_from_ns, cpu_until_ns; /* as in store_window */
     const char *clock;
     double weight;   /* what each value stands for; 1 unless processes were drawn */
     bool is_outside; /* of a process that was not prepared (machine.h) */

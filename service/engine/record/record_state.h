@@ -20,6 +20,7 @@ struct capture_slot {
     uint32_t pause_ms;              /* before the last try since a window was delivered; 0 = none */
     struct record_choice choice;    /* of the capture that runs, or ran last */
     int64_t until_unix_ns;          /* the end of the last window, or when the capture started */
+    uint64_t cpu_ns;                /* the process's CPU clock at the end of the last window */
     bool is_mute;                   /* it has delivered no window since it was last asked to */
 };
 
@@ -74,6 +75,13 @@ struct recorder {
 
 void record_start_capture(struct capture_slot *slot);
 void record_release(struct recorded *recorded);
+
+/* ---- record_clock.c ---- */
+
+/* Fills the record's CPU clock at the begin and the end of the window. Without the lock; windows of a
+ * slot in their order. */
+void record_read_clock(struct capture_slot *slot, const struct engine_metadata *window,
+                       struct record *record);
 
 /* ---- record_waits.c ---- */
 

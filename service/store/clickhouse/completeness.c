@@ -91,15 +91,17 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
                             const struct sonde_buf *range, struct store_merge *merge,
                             struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
-    sonde_buf_puts(&sql, "SELECT sum(greatest(n, toUInt64(span * n / covered + 0.5))) FROM (SELECT "
-                         "count() AS n, sum(window_s) AS covered, max(toUInt32(ts) + window_s) - "
-                         "min(toUInt32(ts)) AS span FROM samples");
+    sonde_buf_puts(&sql, "SELECT " SQL_EXPECTED ", " SQL_COUNTED ", " SQL_SAMPLED
+                         " FROM (SELECT " SQL_OF_PROCESS " FROM samples");
     put_filter(&sql, query, range);
     sonde_buf_puts(&sql, " GROUP BY cityHash64(" SQL_PROCESS "))");
     sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
-    if (!err)
+    if (!err) {
         merge->windows_expected += row_binary_u64(&rows);
+        merge->counted_ns += row_binary_i64(&rows);
+        merge->sampled_ns += row_binary_i64(&rows);
+    }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
     fleet_answer_finish(fleet, &answer);

@@ -6,6 +6,17 @@
 
 #include "service/store/clickhouse/fleet.h"
 
+/* What is known of a process from its windows, and the sums of that over all processes: the windows
+ * that would fit, and the CPU time that the kernel counted and that was sampled. */
+#define SQL_OF_PROCESS                                                                  \
+    "count() AS n, sum(window_s) AS covered, max(toUInt32(ts) + window_s) - "           \
+    "min(toUInt32(ts)) AS span, max(cpu_clock_ms) AS clock, max(weight) * 1000000 * "   \
+    "(max(cpu_clock_ms) - minIf(cpu_clock_ms - cpu_ms, cpu_clock_ms > 0)) AS counted, " \
+    "sum(samples * period_ns * weight) AS sampled"
+#define SQL_EXPECTED "sum(greatest(n, toUInt64(span * n / covered + 0.5)))"
+#define SQL_COUNTED  "toInt64(sum(counted))"
+#define SQL_SAMPLED  "toInt64(sumIf(sampled, clock > 0))"
+
 /* Intervals in any order. Zeroed = none. */
 struct spans {
     struct sonde_buf list;

@@ -9,6 +9,7 @@
  *
  * An hour is rebuilt if the number of its windows is not what rollup_windows says: late windows, or
  * a rebuild that was killed. */
+#include "service/store/clickhouse/completeness.h"
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
 
@@ -210,26 +211,27 @@ static sonde_err roll_windows(struct fleet *fleet, uint32_t shard, const struct 
                               uint64_t generation, struct sonde_diag *diag) {
     struct sonde_buf sql = {0};
     const char *local = fleet_local(fleet);
-    sonde_buf_printf(&sql,
-                     "INSERT INTO rollup_windows%s (ts, generation, shard, event, service, "
-                     "windows, expected, samples, dropped, covered_s, period_ns, begins, lengths, "
-                     "threads) SELECT toDateTime(%lld), toUInt64(%llu), toUInt32(%u), event, "
-                     "service, n, e, sm, dr, co, pe, bs, ls, names FROM (SELECT event, service, "
-                     "sum(c) AS n, sum(x) AS sm, sum(y) AS dr, sum(z) AS co, max(p) AS pe, "
-                     "groupArray(toUInt32(ts)) AS bs, groupArray(l) AS ls, "
-                     "groupUniqArrayArray(t) AS names FROM (SELECT event, service, ts, "
-                     "max(window_s) AS l, count() AS c, sum(samples) AS x, sum(dropped) AS y, "
-                     "sum(window_s) AS z, any(period_ns) AS p, groupUniqArrayArray(threads) AS t "
-                     "FROM samples%s WHERE ",
-                     local, (long long)hour->begin_unix_s, (unsigned long long)generation,
-                     (unsigned)shard, local);
+    sonde_buf_printf(
+        &sql,
+        "INSERT INTO rollup_windows%s (ts, generation, shard, event, service, "
+        "windows, expected, samples, dropped, covered_s, period_ns, begins, lengths, "
+        "threads, counted_ns, sampled_ns) SELECT toDateTime(%lld), toUInt64(%llu), toUInt32(%u), "
+        "event, "
+        "service, n, e, sm, dr, co, pe, bs, ls, names, cn, sp FROM (SELECT event, service, "
+        "sum(c) AS n, sum(x) AS sm, sum(y) AS dr, sum(z) AS co, max(p) AS pe, "
+        "groupArray(toUInt32(ts)) AS bs, groupArray(l) AS ls, "
+        "groupUniqArrayArray(t) AS names FROM (SELECT event, service, ts, "
+        "max(window_s) AS l, count() AS c, sum(samples) AS x, sum(dropped) AS y, "
+        "sum(window_s) AS z, any(period_ns) AS p, groupUniqArrayArray(threads) AS t "
+        "FROM samples%s WHERE ",
+        local, (long long)hour->begin_unix_s, (unsigned long long)generation, (unsigned)shard,
+        local);
     put_hour(&sql, hour);
     sonde_buf_printf(&sql,
                      " GROUP BY event, service, ts) GROUP BY event, service) ANY LEFT JOIN "
-                     "(SELECT event, service, sum(greatest(n, toUInt64(span * n / covered + 0.5))) "
-                     "AS e FROM (SELECT event, service, count() AS n, sum(window_s) AS covered, "
-                     "max(toUInt32(ts) + window_s) - min(toUInt32(ts)) AS span FROM samples%s "
-                     "WHERE ",
+                     "(SELECT event, service, " SQL_EXPECTED " AS e, " SQL_COUNTED
+                     " AS cn, " SQL_SAMPLED " AS sp FROM (SELECT event, service, " SQL_OF_PROCESS
+                     " FROM samples%s WHERE ",
                      local);
     put_hour(&sql, hour);
     sonde_buf_puts(&sql, " GROUP BY event, service, cityHash64(" SQL_PROCESS ")) "

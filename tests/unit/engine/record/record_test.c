@@ -121,6 +121,8 @@ TEST(a_target_is_recorded_in_aligned_windows_and_the_sums_are_right) {
     for (uint32_t i = 1; i < kept.count; i++) {
         const struct record *window = &kept.records[i];
         CHECK_INT(window->begin_unix_ns, >=, kept.records[i - 1].begin_unix_ns);
+        CHECK_INT(window->cpu_from_ns, ==, kept.records[i - 1].cpu_until_ns);
+        CHECK_INT(window->cpu_from_ns, >, 0);
         if (i + 1 == kept.count)
             break; /* the last one ends with the recording */
         int64_t late_ns = (window->end_unix_ns + length_ns / 10) % length_ns;
