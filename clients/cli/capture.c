@@ -81,8 +81,8 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
     capture->line_shown = true;
 }
 
-/* Chance moves a sum of samples; three standard deviations of their number leave that out. Clocks are
- * read a little later than windows end, which is less than a tenth. */
+/* Chance moves a sum of samples; three standard deviations of their number leave that out. Clocks
+ * are read a little later than windows end, which is less than a tenth. */
 static void read_counted(const Sonde__V1__Completeness *sent, struct capture_completeness *to) {
     double counted = (double)sent->counted_ns, sampled = (double)sent->sampled_ns;
     if (counted <= 0)

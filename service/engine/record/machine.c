@@ -248,9 +248,9 @@ static void hand_over(const struct split *split, const struct known *known,
         sonde_profile_destroy(record->profile);
 }
 
-/* The process's CPU clock. It is not known at the begin of the first window unless the process began
- * in it, nor at the end of the last one: what was sampled takes its place. Of processes that share
- * a record, nothing is known. */
+/* The process's CPU clock. It is not known at the begin of the first window unless the process
+ * began in it, nor at the end of the last one: what was sampled takes its place. Of processes that
+ * share a record, nothing is known. */
 static void read_clock(const struct split *split, struct known *known, struct record *record) {
     uint64_t sampled_ns = record->samples * record->period_ns;
     uint64_t now_ns = known->start_ticks && !known->is_over ? process_cpu_ns(known->target.pid) : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the kernel counted for a target during a window, so that an answer of the history can say how
- * much of it was sampled. The clock goes on between windows: what was used while none was recorded
- * is between the end of one and the begin of the next. The time of the guest's own thread, which is
- * never sampled, is left out. A process that ends is gone before its clock is read, so its last
- * window counts as sampled. */
+ * What the kernel counted for a target during a window, so that an answer of the history can say
+ * how much of it was sampled. The clock goes on between windows: what was used while none was
+ * recorded is between the end of one and the begin of the next. The time of the guest's own thread,
+ * which is never sampled, is left out. A process that ends is gone before its clock is read, so its
+ * last window counts as sampled. */
 #include "service/engine/record/record_state.h"
 
 #include "service/host/processes/process_text.h"

@@ -78,8 +78,8 @@ void record_release(struct recorded *recorded);
 
 /* ---- record_clock.c ---- */
 
-/* Fills the record's CPU clock at the begin and the end of the window. Without the lock; windows of a
- * slot in their order. */
+/* Fills the record's CPU clock at the begin and the end of the window. Without the lock; windows of
+ * a slot in their order. */
 void record_read_clock(struct capture_slot *slot, const struct engine_metadata *window,
                        struct record *record);
 

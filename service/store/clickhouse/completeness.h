@@ -27,15 +27,19 @@ void spans_add(struct spans *spans, int64_t begin, int64_t end);
  * SONDE_OUT_OF_MEMORY if one was lost. */
 SONDE_MUST_USE sonde_err spans_take(struct spans *spans, struct store_merge *merge);
 
-/* Adds the windows of a query, or (range not NULL) those that fulfil that condition. */
+/* Adds the windows of a query, or (range not NULL) those that fulfil that condition. Of a state,
+ * the windows that count in each `step` (rows.h). */
 SONDE_MUST_USE sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
-                                          const struct sonde_buf *range, struct spans *spans,
-                                          struct store_merge *merge, struct sonde_diag *diag);
+                                          const struct sonde_buf *range, const char *step,
+                                          struct spans *spans, struct store_merge *merge,
+                                          struct sonde_diag *diag);
 /* The merge's drawn processes. */
 SONDE_MUST_USE sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
-                                         struct store_merge *merge, struct sonde_diag *diag);
+                                         const char *step, struct store_merge *merge,
+                                         struct sonde_diag *diag);
 /* All of it, except rows_read. */
 SONDE_MUST_USE sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *query,
-                                            struct store_merge *merge, struct sonde_diag *diag);
+                                            const char *step, struct store_merge *merge,
+                                            struct sonde_diag *diag);
 
 #endif

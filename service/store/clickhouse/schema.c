@@ -121,7 +121,7 @@ static sonde_err run_built(struct fleet *fleet, size_t server, struct sonde_buf 
 static sonde_err has_column(struct fleet *fleet, size_t server, const char *table,
                             const struct added *column, bool *has, struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
-    sonde_buf_puts(&sql, "SELECT count() FROM system.columns WHERE database = ");
+    sonde_buf_puts(&sql, "SELECT name FROM system.columns WHERE database = ");
     sql_text(&sql, sonde_slice_of(fleet->settings.database));
     sonde_buf_printf(&sql, " AND table = '%s' AND name = '%s' FORMAT RowBinary", table,
                      column->name);
@@ -129,8 +129,7 @@ static sonde_err has_column(struct fleet *fleet, size_t server, const char *tabl
         sql.failed ? SONDE_OUT_OF_MEMORY : fleet_run(fleet, server, sql.data, NULL, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     if (!err)
-        *has = row_binary_u64(&rows) != 0;
-    err = err ? err : fleet_check(&rows, diag);
+        *has = row_binary_more(&rows);
     sonde_buf_finish(&sql);
     fleet_answer_finish(fleet, &answer);
     return err;
