@@ -3,7 +3,8 @@
  * A chunk: some windows as columns. On disk, before compression:
  *
  *     format, counts | names of threads | shapes (length, period, weight) | window columns |
- *     CPU clocks | stacks (sorted per window, as differences) | threads | values (divided by the period)
+ *     CPU clocks, if they are known | stacks (sorted per window, as differences) | threads |
+ *     values (divided by the period)
  *
  * Bytes from disk are checked while they are decoded. Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_FORMAT_CHUNK_H
