@@ -223,7 +223,8 @@ def test_doctor_reports_the_state_of_the_history():
 
 def test_doctor_says_which_processes_have_a_history():
     refused = "processes without the guest are not recorded: "
-    cases = {"every": [("ok", "every process is recorded since "), ("ok", ": 45 processes, 2 of them by their guests")],
+    cases = {"every": [("ok", "every process is recorded since "), ("ok", ": 45 processes, 2 of them by their guests"),
+                       ("note", "3 processes have no off-CPU time: at most 64 without the guest have it")],
              "own": [("note", "processes of sonded's user are recorded since "), ("note", ": 7 processes, 1 of them by their guests"),
                      ("note", f"{refused}those of other users: perf is refused")],
              "refused": [("note", "only processes that have the guest are recorded: 1"), ("note", f"{refused}perf is refused")],

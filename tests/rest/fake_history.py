@@ -28,7 +28,7 @@ SELECTOR = "selector: byte 8: expected a value in quotes or a number"
 SINCE = 1_700_000_000 * 10**9
 # What the service says of itself if a target has that name.
 STATES = {"trouble": {"trouble": "no space left on the device", "dropped": 7, "lost_windows": 3},
-          "every": {"is_recording": True, "recording_targets": 45, "recording_guests": 2, "recording_since_unix_ns": SINCE},
+          "every": {"is_recording": True, "recording_targets": 45, "recording_guests": 2, "recording_since_unix_ns": SINCE, "off_cpu_left_out": 3},
           "own": {"is_recording": True, "recording_targets": 7, "recording_guests": 1, "recording_since_unix_ns": SINCE,
                   "refusal": "those of other users: perf is refused"},
           "refused": {"is_recording": True, "recording_targets": 1, "recording_guests": 1, "refusal": "perf is refused"},

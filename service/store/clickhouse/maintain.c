@@ -23,22 +23,12 @@
 #define HOURS_PER_CALL  200 /* of one shard */
 #define GENERATION_UNIT 64  /* shards */
 
-/* Runs a statement on one shard; frees sql. answer may be NULL. */
-static sonde_err run(struct fleet *fleet, uint32_t shard, struct sonde_buf *sql,
-                     struct sonde_buf *answer, struct sonde_diag *diag) {
-    sonde_err err =
-        sql->failed ? SONDE_OUT_OF_MEMORY
-                    : fleet_run(fleet, fleet->shards[shard].server, sql->data, NULL, answer, diag);
-    sonde_buf_finish(sql);
-    return err;
-}
-
 static sonde_err drop(struct fleet *fleet, uint32_t shard, const char *table,
                       const char *partition_id, struct sonde_diag *diag) {
     struct sonde_buf sql = {0};
     sonde_buf_printf(&sql, "ALTER TABLE %s%s DROP PARTITION ID ", table, fleet_local(fleet));
     sql_text(&sql, sonde_slice_of(partition_id));
-    return run(fleet, shard, &sql, NULL, diag);
+    return fleet_run_built(fleet, shard, &sql, NULL, diag);
 }
 
 /* A partition of one shard. */
@@ -89,7 +79,7 @@ static sonde_err list_partitions(struct fleet *fleet, struct partitions *to,
                          strlen(fleet_local(fleet)));
         sql_text(&sql, sonde_slice_of(fleet->settings.database));
         sonde_buf_puts(&sql, " GROUP BY t, partition_id FORMAT RowBinary");
-        err = run(fleet, shard, &sql, &answer, diag);
+        err = fleet_run_built(fleet, shard, &sql, &answer, diag);
         struct row_binary rows = row_binary_of(&answer);
         while (!err && row_binary_more(&rows))
             read_partition(&rows, shard, to);
@@ -168,7 +158,7 @@ static sonde_err read_hours(struct fleet *fleet, uint32_t shard, int64_t until,
                      "FROM rollup_windows%s GROUP BY ts, event, service) GROUP BY h "
                      "FORMAT RowBinary",
                      local, (long long)until, local);
-    sonde_err err = run(fleet, shard, &sql, &answer, diag);
+    sonde_err err = fleet_run_built(fleet, shard, &sql, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows)) {
         struct hour *hour = hour_of(hours, row_binary_i64(&rows));
@@ -202,7 +192,7 @@ static sonde_err roll_sums(struct fleet *fleet, uint32_t shard, const struct hou
                      local, (long long)hour->begin_unix_s, (unsigned long long)generation, local);
     put_hour(&sql, hour);
     sonde_buf_puts(&sql, " GROUP BY event, service, stack, thread");
-    return run(fleet, shard, &sql, NULL, diag);
+    return fleet_run_built(fleet, shard, &sql, NULL, diag);
 }
 
 /* Three sums over the hour's windows: by begin, for the union of their intervals; by process, for
@@ -236,7 +226,7 @@ static sonde_err roll_windows(struct fleet *fleet, uint32_t shard, const struct 
     put_hour(&sql, hour);
     sonde_buf_puts(&sql, " GROUP BY event, service, cityHash64(" SQL_PROCESS ")) "
                          "GROUP BY event, service) USING event, service");
-    return run(fleet, shard, &sql, NULL, diag);
+    return fleet_run_built(fleet, shard, &sql, NULL, diag);
 }
 
 static sonde_err roll(struct fleet *fleet, uint32_t shard, struct hour *hour, int64_t now_unix_s,
