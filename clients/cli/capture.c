@@ -8,6 +8,7 @@
 #include "clients/cli/cli.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -80,6 +81,17 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
     capture->line_shown = true;
 }
 
+/* Chance moves a sum of samples; three standard deviations of their number leave that out. Clocks
+ * are read a little later than windows end, which is less than a tenth. */
+static void read_counted(const Sonde__V1__Completeness *sent, struct capture_completeness *to) {
+    double counted = (double)sent->counted_ns, sampled = (double)sent->sampled_ns;
+    if (counted <= 0)
+        return;
+    double by_chance = sent->samples ? 3 / sqrt((double)sent->samples) : INFINITY;
+    to->counted_part = sampled / counted;
+    to->lacks_time = sampled < 0.9 * counted && sampled * (1 + by_chance) < counted;
+}
+
 void capture_read_completeness(const Sonde__V1__Completeness *sent,
                                struct capture_completeness *to) {
     *to = (struct capture_completeness){.is_known = sent != NULL};
@@ -97,6 +109,7 @@ void capture_read_completeness(const Sonde__V1__Completeness *sent,
     to->first_unix_ns = sent->first_unix_ns;
     to->last_unix_ns = sent->last_unix_ns;
     to->recording_began_unix_ns = sent->recording_began_unix_ns;
+    read_counted(sent, to);
     to->drawn_processes = sent->drawn_processes;
     to->drawn_for = sent->drawn_for;
     to->drawn_deviation = sent->drawn_deviation;
@@ -341,7 +354,8 @@ const char *capture_time_text(int64_t unix_ns, char text[CAPTURE_TIME_BYTES]) {
 static bool is_complete(const struct capture_completeness *found) {
     return found->windows_received >= found->windows_expected && found->dropped == 0 &&
            found->unknown_stacks == 0 && found->trimmed_nodes == 0 &&
-           found->shards_answered == found->shards_asked && found->silence_count == 0;
+           found->shards_answered == found->shards_asked && found->silence_count == 0 &&
+           !found->lacks_time;
 }
 
 static void print_silences(const struct capture_completeness *found) {
@@ -392,6 +406,9 @@ void capture_print_completeness(const char *name, const struct capture_completen
         fprintf(stderr, "; recording began at %s",
                 capture_time_text(found->recording_began_unix_ns, began));
     fputc('\n', stderr);
+    if (found->lacks_time)
+        fprintf(stderr, "%.0f %% of the CPU time that the kernel counted is in this answer\n",
+                100 * found->counted_part);
     if (found->drawn_processes)
         fprintf(stderr,
                 "estimate: %s processes were drawn to stand for about %.0f (standard deviation of "

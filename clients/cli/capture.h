@@ -62,6 +62,8 @@ struct capture_completeness {
     int64_t first_unix_ns, last_unix_ns, recording_began_unix_ns;
     uint64_t drawn_processes;
     double drawn_for, drawn_deviation;
+    double counted_part; /* sampled, of the CPU time that the kernel counted; 0 = unknown */
+    bool lacks_time;     /* chance does not explain the rest */
     struct {
         char host[64];
         int64_t from_unix_ns, until_unix_ns;

@@ -227,11 +227,12 @@ class History {
         const marks = one ? await this.marks(range) : [];
         this.strip.set({ from: range.from, until: Math.max(until, range.from + step), step, series: [{ times, values }], marks });
         this.drawMarkButtons(marks);
-        const { windowsExpected: all, windowsReceived: found, recordingBeganUnixNs: began, lastUnixNs, windowS, openS, silences } = completeness, time = (ns) => formatTime(ns / 1e9, true);
+        const { windowsExpected: all, windowsReceived: found, recordingBeganUnixNs: began, lastUnixNs, windowS, openS, silences, samples, countedNs, sampledNs } = completeness, lacks = sampledNs < 0.9 * countedNs && sampledNs * (1 + 3 / Math.sqrt(+samples)) < +countedNs, time = (ns) => formatTime(ns / 1e9, true);
         const { firstUnixNs: first, lastUnixNs: last, trouble } = this.info;
         this.facts.textContent = (one ? [...recordedPart(from, until, (+began || +first) / 1e9), `${formatSeconds(step)} per bar`, `mean ${rateText(values.reduce((a, b) => a + b, 0) / values.length, unit)}`,
             `complete: ${percent(+found, +all)} of the windows${+began ? ` since ${time(began)}` : ''}${all - found > 0 ? ` (${all - found} missing)` : ''}`,
             `windows of ${windowS} s until ${time(lastUnixNs)}${openS ? `, ${openS} s still open` : ''}`, ...['samples', 'dropped'].map((key) => `${(+completeness[key]).toLocaleString('en')} ${key}`)]
+            .concat(lacks ? [`${percent(+sampledNs, +countedNs)} of the CPU time that the kernel counted is in this answer`] : [])
             : ['nothing was recorded in this range', +last ? `history has ${rangeText(first / 1e9, last / 1e9)}` : 'history is empty'])
             .concat(silences.map((one) => `host ${one.host}: nothing ${rangeText(one.fromUnixNs / 1e9, one.untilUnixNs / 1e9)}`), `the store has ${formatValue(+this.info.sizeBytes, 'bytes')}`,
                 trouble ? `nothing is stored now: ${trouble}` : []).join(' · ');

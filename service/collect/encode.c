@@ -240,6 +240,8 @@ static bool add_window(struct encoding *encoding, const struct ring_item *item) 
     message->samples = item->samples;
     message->dropped = item->dropped;
     message->truncated = item->truncated;
+    message->cpu_from_ns = item->cpu_from_ns;
+    message->cpu_until_ns = item->cpu_until_ns;
     message->merged = item->merged;
     message->threads = item->threads;
     message->n_threads = item->thread_count;

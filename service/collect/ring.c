@@ -74,6 +74,8 @@ static bool fill(struct tables *tables, const struct store_window *window, struc
         .samples = window->samples,
         .dropped = window->dropped,
         .truncated = window->truncated,
+        .cpu_from_ns = window->cpu_from_ns,
+        .cpu_until_ns = window->cpu_until_ns,
         .weight = window->weight,
     };
     item->process = tables_process(tables, window);
@@ -216,6 +218,9 @@ static bool merge(struct ring *ring, struct ring_item *old, struct ring_item *it
     item->length_s = (uint32_t)(item->begin_unix_s + item->length_s - old->begin_unix_s);
     item->begin_unix_s = old->begin_unix_s;
     item->dropped += old->dropped;
+    bool are_known = old->cpu_until_ns && item->cpu_until_ns;
+    item->cpu_from_ns = are_known ? old->cpu_from_ns : 0;
+    item->cpu_until_ns = are_known ? item->cpu_until_ns : 0;
     item->merged += old->merged + 1;
     ring->merged++;
     ring->bytes += bytes_of(item) - before;

@@ -33,6 +33,7 @@ struct ring_item {
     int64_t begin_unix_s;
     uint32_t length_s, merged;
     uint64_t period_ns, samples, dropped, truncated;
+    uint64_t cpu_from_ns, cpu_until_ns; /* as in store_window */
     double weight;
     uint32_t *threads; /* texts */
     uint32_t thread_count;

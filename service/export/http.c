@@ -3,7 +3,7 @@
 #include "api/os/secrets/ca_bundle.h"
 #include "api/settings/options.h"
 #include "service/export/transport.h"
-#include "service/http/library.h"
+#include "service/http/failure.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 struct http {
     struct transport transport;
     char url[sizeof((struct export_address *)0)->url];
+    char host[sizeof((struct export_address *)0)->host];
     struct curl_slist *headers;
     char *ca_file, *cert_file, *key_file;
     CURL *handle; /* with a connection that is kept alive */
@@ -81,7 +82,8 @@ static void fill_answer(struct http *http, CURLcode code, struct export_answer *
     }
     *answer = (struct export_answer){.outcome = EXPORT_RETRY,
                                      .is_timeout = code == CURLE_OPERATION_TIMEDOUT};
-    snprintf(answer->text, sizeof answer->text, "%.180s", curl->strerror(code));
+    (void)unreached_text(http_failure(http->handle, code), http->host, answer->text,
+                         sizeof answer->text);
 }
 
 static void send_request(struct transport *transport, struct sonde_slice request,
@@ -173,6 +175,7 @@ sonde_err http_transport_create(const struct transport_options *options, struct 
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     http->transport.ops = &ops;
     memcpy(http->url, options->address->url, sizeof http->url);
+    memcpy(http->host, options->address->host, sizeof http->host);
     http->handle = curl->init();
     if (!http->handle || !add_headers(http, options) ||
         !set_file(&http->ca_file, options->ca_file) ||

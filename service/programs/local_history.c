@@ -144,6 +144,7 @@ void local_history_info(void *context, struct rpc_recorder_state *info) {
     info->guests = state.guests;
     info->since_unix_ns = state.since_unix_ns;
     info->lost_windows = state.lost_windows;
+    info->waits_left_out = state.waits_left_out;
     memcpy(info->trouble, state.trouble, sizeof info->trouble);
     memcpy(info->refusal, state.refusal, sizeof info->refusal);
 }

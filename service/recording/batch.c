@@ -203,6 +203,8 @@ static sonde_err add_window(struct conversion *conversion, const struct labels *
         .samples = record->samples,
         .dropped = record->dropped + lost,
         .truncated = record->truncated,
+        .cpu_from_ns = record->cpu_from_ns,
+        .cpu_until_ns = record->cpu_until_ns,
         .labels = labels->items,
         .label_count = labels->count,
     };

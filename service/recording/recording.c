@@ -387,6 +387,7 @@ void recording_state(struct recording *recording, struct recording_state *state)
     if (!is_finished) {
         state->guests = record_count_guests(recording->recorder);
         state->since_unix_ns = record_since_unix_ns(recording->recorder);
+        state->waits_left_out = record_waits_left_out(recording->recorder);
         record_refusal(recording->recorder, state->refusal);
     }
     lock_take(&recording->lock);

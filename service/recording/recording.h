@@ -60,6 +60,7 @@ struct recording_state {
     uint32_t targets, guests;     /* processes that are being recorded; of them by their guests */
     int64_t since_unix_ns;        /* since when the others are; 0 = they are not */
     uint64_t lost_windows;        /* since the start */
+    uint32_t waits_left_out;      /* record_waits_left_out */
     char trouble[256];            /* why nothing is stored at the moment; "" = all is well */
     char refusal[RECORD_REFUSAL]; /* record_refusal */
 };

@@ -55,6 +55,8 @@ static sonde_err check_window(const struct store_window *window, struct sonde_di
         return refuse(diag, "a window", "at most 255 threads");
     if (!isfinite(window->weight) || window->weight <= 0 || window->weight > 1e9)
         return refuse(diag, "weight", "a value between 0 and 1e9");
+    if (window->cpu_from_ns > window->cpu_until_ns || window->cpu_until_ns > INT64_MAX)
+        return refuse(diag, "cpu_until_ns", "at least cpu_from_ns, and less than 2^63");
     sonde_err err = check_time(window->begin_unix_s, window->length_s, diag);
     if (!err)
         err = check_names(window, diag);

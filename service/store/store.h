@@ -53,6 +53,8 @@ struct store_window {
     double weight;      /* what each value stands for; > 0 */
     const char *clock;
     uint64_t samples, dropped, truncated;
+    /* The process's CPU clock when the window began and when it ended; both 0 = unknown. */
+    uint64_t cpu_from_ns, cpu_until_ns;
     const struct store_label *labels;
     uint32_t label_count;
     const char *const *threads; /* names; "" = the main thread */
@@ -164,6 +166,9 @@ struct store_merge {
      * How many, for how many they stand, the sum of their values and its variance by the draw. */
     uint64_t drawn;
     double drawn_for, drawn_sum, drawn_variance;
+    /* Of processes whose CPU clock is known: how far it went from their first window to the end of
+     * their last one, missing windows included, and how much of that was sampled. With weight. */
+    int64_t counted_ns, sampled_ns;
     const char *statement; /* what the store ran, for people */
 };
 

@@ -127,6 +127,7 @@ def test_history_names_its_windows_and_silent_hosts():
     begin = 1700000000
     check.equal(err, f"incomplete: 11 of 12 windows of 10 s, from {local(begin)} until {local(begin + 110)}, "
                      f"2 samples dropped, 4 nodes merged into \"other\"; recording began at {local(begin)}\n"
+                     "61 % of the CPU time that the kernel counted is in this answer\n"
                      "estimate: 3 processes were drawn to stand for about 12 (standard deviation of their sum: 25 %)\n"
                      f"host web-2: nothing from {local(begin + 100)} until {local(begin + 160)}\n"
                      f"host we?b: nothing from {local(begin + 200)} until {local(begin + 300)}\n")
@@ -222,7 +223,8 @@ def test_doctor_reports_the_state_of_the_history():
 
 def test_doctor_says_which_processes_have_a_history():
     refused = "processes without the guest are not recorded: "
-    cases = {"every": [("ok", "every process is recorded since "), ("ok", ": 45 processes, 2 of them by their guests")],
+    cases = {"every": [("ok", "every process is recorded since "), ("ok", ": 45 processes, 2 of them by their guests"),
+                       ("note", "3 processes have no off-CPU time: at most 64 without the guest have it")],
              "own": [("note", "processes of sonded's user are recorded since "), ("note", ": 7 processes, 1 of them by their guests"),
                      ("note", f"{refused}those of other users: perf is refused")],
              "refused": [("note", "only processes that have the guest are recorded: 1"), ("note", f"{refused}perf is refused")],

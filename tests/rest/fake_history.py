@@ -28,7 +28,7 @@ SELECTOR = "selector: byte 8: expected a value in quotes or a number"
 SINCE = 1_700_000_000 * 10**9
 # What the service says of itself if a target has that name.
 STATES = {"trouble": {"trouble": "no space left on the device", "dropped": 7, "lost_windows": 3},
-          "every": {"is_recording": True, "recording_targets": 45, "recording_guests": 2, "recording_since_unix_ns": SINCE},
+          "every": {"is_recording": True, "recording_targets": 45, "recording_guests": 2, "recording_since_unix_ns": SINCE, "off_cpu_left_out": 3},
           "own": {"is_recording": True, "recording_targets": 7, "recording_guests": 1, "recording_since_unix_ns": SINCE,
                   "refusal": "those of other users: perf is refused"},
           "refused": {"is_recording": True, "recording_targets": 1, "recording_guests": 1, "refusal": "perf is refused"},
@@ -99,6 +99,7 @@ class History:
             begin = 1_700_000_000 * 10**9
             found.first_unix_ns, found.last_unix_ns, found.window_s, found.recording_began_unix_ns = begin, begin + 110 * 10**9, 10, begin
             found.drawn_processes, found.drawn_for, found.drawn_deviation = 3, 12, 0.25
+            found.counted_ns, found.sampled_ns = 10 * 10**9, 61 * 10**8
             for host, start, end in (("web-2", 100, 160), ("we\nb", 200, 300)):
                 found.silences.add(host=host, from_unix_ns=begin + start * 10**9, until_unix_ns=begin + end * 10**9)
         return found

@@ -84,13 +84,14 @@ struct watcher_state {
     pthread_cond_t changed;
     uint32_t messages;
     bool is_over;
+    struct watcher *watcher; /* of a test that may have ended: on_end leaves it alone */
     sonde_err err;
     struct sonde_diag diag;
 };
 
 static bool on_message(void *context, struct client_call *call, const ProtobufCMessage *message) {
-    struct watcher *watcher = context;
-    struct watcher_state *state = watcher->state;
+    struct watcher_state *state = context;
+    struct watcher *watcher = state->watcher;
     bool go_on = !watcher->on_message || watcher->on_message(watcher, message);
     pthread_mutex_lock(&state->lock);
     state->messages++;
@@ -100,7 +101,7 @@ static bool on_message(void *context, struct client_call *call, const ProtobufCM
 }
 
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
-    struct watcher_state *state = ((struct watcher *)context)->state;
+    struct watcher_state *state = context;
     pthread_mutex_lock(&state->lock);
     state->err = err;
     state->diag = *diag;
@@ -114,10 +115,11 @@ void watcher_start(struct watcher *watcher, struct client *client,
                    uint32_t deadline_ms) {
     static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
     watcher->state = calloc(1, sizeof *watcher->state);
+    watcher->state->watcher = watcher;
     pthread_mutex_init(&watcher->state->lock, NULL);
     pthread_cond_init(&watcher->state->changed, NULL);
     watcher->call = client_call_start(client, method, request, deadline_ms, watcher->caller,
-                                      &callbacks, watcher);
+                                      &callbacks, watcher->state);
     CHECK(watcher->call != NULL);
 }
 
@@ -145,6 +147,13 @@ uint32_t watcher_count(struct watcher *watcher) {
     uint32_t count = watcher->state->messages;
     pthread_mutex_unlock(&watcher->state->lock);
     return count;
+}
+
+bool watcher_is_over(struct watcher *watcher) {
+    pthread_mutex_lock(&watcher->state->lock);
+    bool is_over = watcher->state->is_over;
+    pthread_mutex_unlock(&watcher->state->lock);
+    return is_over;
 }
 
 sonde_err watcher_end(struct watcher *watcher, struct sonde_diag *diag) {

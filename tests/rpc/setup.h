@@ -46,6 +46,7 @@ void watcher_start(struct watcher *watcher, struct client *client,
 /* Waits for that many messages in all; false if the stream ends or 10 s pass before. */
 bool watcher_wait(struct watcher *watcher, uint32_t messages);
 uint32_t watcher_count(struct watcher *watcher);
+bool watcher_is_over(struct watcher *watcher); /* watcher_end returns at once */
 /* Waits for the end of the stream and frees it. SONDE_INTERNAL if it does not end within 20 s. */
 sonde_err watcher_end(struct watcher *watcher, struct sonde_diag *diag);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/text/unreached.h"
 #include "clients/collect/discovery/source.h"
 
 #include <netdb.h>
@@ -26,6 +27,14 @@ static sonde_err add_all(struct host_list *list, const struct addrinfo *found, c
     return err;
 }
 
+static sonde_err refuse(int failure, const char *name, struct sonde_diag *diag) {
+    char text[sizeof diag->text];
+    bool is_silent = failure == EAI_AGAIN;
+    return sonde_fail(diag, SONDE_UNAVAILABLE, "%s",
+                      unreached_text(is_silent ? UNREACHED_NO_RESOLVER : UNREACHED_NO_ADDRESS, name,
+                                     text, sizeof text));
+}
+
 sonde_err source_read_dns(const struct source_spec *spec, struct host_list **list,
                           struct sonde_diag *diag) {
     char name[256];
@@ -36,9 +45,7 @@ sonde_err source_read_dns(const struct source_spec *spec, struct host_list **lis
     *list = NULL;
     int failure = getaddrinfo(name, NULL, &hints, &found);
     if (failure)
-        return sonde_fail(diag, SONDE_UNAVAILABLE,
-                          "%.200s: %s; check the name and this machine's resolver", name,
-                          gai_strerror(failure));
+        return refuse(failure, name, diag);
     *list = host_list_create(spec->name);
     sonde_err err = *list ? add_all(*list, found, colon + 1, name, diag)
                           : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "not enough memory");

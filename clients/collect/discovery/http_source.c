@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/os/secrets/ca_bundle.h"
+#include "api/text/unreached.h"
 #include "clients/collect/discovery/source.h"
 
 #include <curl/curl.h>
@@ -53,6 +54,37 @@ static bool set_up(CURL *curl, const struct source_spec *spec, struct download *
     return is_good;
 }
 
+/* How far a request came that was not answered. */
+static enum unreached failure_of(CURL *curl, CURLcode code) {
+    curl_off_t looked_up_us = 0, connected_us = 0;
+    curl_easy_getinfo(curl, CURLINFO_NAMELOOKUP_TIME_T, &looked_up_us);
+    curl_easy_getinfo(curl, CURLINFO_CONNECT_TIME_T, &connected_us);
+    if (code == CURLE_COULDNT_RESOLVE_HOST)
+        return UNREACHED_NO_ADDRESS;
+    if (code == CURLE_COULDNT_CONNECT)
+        return UNREACHED_REFUSED;
+    if (code == CURLE_SSL_CONNECT_ERROR || code == CURLE_PEER_FAILED_VERIFICATION)
+        return UNREACHED_CERTIFICATE;
+    if (code != CURLE_OPERATION_TIMEDOUT)
+        return UNREACHED_BROKEN;
+    return looked_up_us == 0 ? UNREACHED_NO_RESOLVER
+           : connected_us    ? UNREACHED_NO_ANSWER
+                             : UNREACHED_SILENT;
+}
+
+/* An HTTP status, or a URL that cannot be asked, has libcurl's text, which says which. */
+static sonde_err refuse(const struct source_spec *spec, CURLcode code, enum unreached failure,
+                        const struct download *download, struct sonde_diag *diag) {
+    char text[sizeof diag->text];
+    bool has_reason = code == CURLE_HTTP_RETURNED_ERROR || code == CURLE_UNSUPPORTED_PROTOCOL ||
+                      code == CURLE_TOO_MANY_REDIRECTS || code == CURLE_URL_MALFORMAT;
+    if (has_reason)
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "%.150s: %.150s", spec->name + 5,
+                          *download->error ? download->error : curl_easy_strerror(code));
+    return sonde_fail(diag, SONDE_UNAVAILABLE, "%s",
+                      unreached_text(failure, spec->name + 5, text, sizeof text));
+}
+
 static sonde_err transfer(const struct source_spec *spec, struct download *download,
                           struct sonde_diag *diag) {
     CURL *curl = curl_easy_init();
@@ -65,14 +97,14 @@ static sonde_err transfer(const struct source_spec *spec, struct download *downl
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "not enough memory for a request");
     }
     CURLcode code = curl_easy_perform(curl);
+    enum unreached failure = failure_of(curl, code);
     curl_slist_free_all(headers);
     curl_easy_cleanup(curl);
     if (download->body.failed)
         return sonde_fail(diag, SONDE_TOO_LARGE,
                           "%.200s: the answer has more than 8 MiB; split the list", spec->name + 5);
     if (code)
-        return sonde_fail(diag, SONDE_UNAVAILABLE, "%.150s: %.150s", spec->name + 5,
-                          *download->error ? download->error : curl_easy_strerror(code));
+        return refuse(spec, code, failure, download, diag);
     return SONDE_OK;
 }
 

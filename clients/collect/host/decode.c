@@ -305,6 +305,8 @@ static void copy_numbers(const Sonde__V1__CollectWindow *from, Sonde__V1__Stored
     window->samples = from->samples;
     window->dropped = from->dropped;
     window->truncated = from->truncated;
+    window->cpu_from_ns = from->cpu_from_ns;
+    window->cpu_until_ns = from->cpu_until_ns;
 }
 
 static void count_seq(struct decoder *decoder, uint64_t seq) {

@@ -47,18 +47,20 @@ static void on_result(struct profile_reply *reply, const Sonde__V1__ResultStart 
     const Sonde__V1__Completeness *known = result->completeness;
     if (!known)
         return;
-    snprintf(reply->completeness, sizeof reply->completeness,
-             "windows=%llu/%llu samples=%llu dropped=%llu trimmed=%llu shards=%u/%u first=%lld "
-             "last=%lld open=%u began=%lld silences=%llu drawn=%llu/%.0f deviation=%.3f",
-             (unsigned long long)known->windows_received,
-             (unsigned long long)known->windows_expected, (unsigned long long)known->samples,
-             (unsigned long long)known->dropped, (unsigned long long)known->trimmed_nodes,
-             known->shards_answered, known->shards_asked,
-             (long long)(known->first_unix_ns / HISTORY_NS_PER_S),
-             (long long)(known->last_unix_ns / HISTORY_NS_PER_S), known->open_s,
-             (long long)(known->recording_began_unix_ns / HISTORY_NS_PER_S),
-             (unsigned long long)known->n_silences + known->silences_omitted,
-             (unsigned long long)known->drawn_processes, known->drawn_for, known->drawn_deviation);
+    snprintf(
+        reply->completeness, sizeof reply->completeness,
+        "windows=%llu/%llu samples=%llu dropped=%llu trimmed=%llu shards=%u/%u first=%lld "
+        "last=%lld open=%u began=%lld silences=%llu drawn=%llu/%.0f deviation=%.3f "
+        "sampled=%.3f/%.3f",
+        (unsigned long long)known->windows_received, (unsigned long long)known->windows_expected,
+        (unsigned long long)known->samples, (unsigned long long)known->dropped,
+        (unsigned long long)known->trimmed_nodes, known->shards_answered, known->shards_asked,
+        (long long)(known->first_unix_ns / HISTORY_NS_PER_S),
+        (long long)(known->last_unix_ns / HISTORY_NS_PER_S), known->open_s,
+        (long long)(known->recording_began_unix_ns / HISTORY_NS_PER_S),
+        (unsigned long long)known->n_silences + known->silences_omitted,
+        (unsigned long long)known->drawn_processes, known->drawn_for, known->drawn_deviation,
+        (double)known->sampled_ns / HISTORY_NS_PER_S, (double)known->counted_ns / HISTORY_NS_PER_S);
     list_silences(known, reply->silences, sizeof reply->silences);
 }
 

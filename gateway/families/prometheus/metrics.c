@@ -340,6 +340,8 @@ static void on_history(struct relay *relay, const ProtobufCMessage *message) {
                   "Samples lost before they reached the history.");
     append_number(out, "sonde_history_lost_windows_total", "counter", info->lost_windows,
                   "Windows that could not be stored since the start.");
+    append_number(out, "sonde_history_off_cpu_left_out", "gauge", info->off_cpu_left_out,
+                  "Processes without off-CPU time, because too many others have it.");
     if (info->watch)
         append_watch(out, info->watch);
 }

@@ -7,6 +7,7 @@
 #include "service/engine/host/process_info.h"
 #include "service/engine/report/report.h"
 #include "service/host/processes/cgroup.h"
+#include "service/host/processes/process_text.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct known {
     uint64_t start_ticks; /* 0 = shared */
     char cgroup[CGROUP_BYTES];
     int64_t until_unix_ns; /* the end of its last record */
+    uint64_t cpu_ns;       /* its CPU clock then; 0 = not read yet */
     bool is_over;          /* it has ended */
     uint32_t windows_over; /* since then */
     struct record_choice choice;
@@ -246,9 +248,26 @@ static void hand_over(const struct split *split, const struct known *known,
         sonde_profile_destroy(record->profile);
 }
 
+/* The process's CPU clock. It is not known at the begin of the first window unless the process
+ * began in it, nor at the end of the last one: what was sampled takes its place. Of processes that
+ * share a record, nothing is known. */
+static void read_clock(const struct split *split, struct known *known, struct record *record) {
+    uint64_t sampled_ns = record->samples * record->period_ns;
+    uint64_t now_ns = known->start_ticks && !known->is_over ? process_cpu_ns(known->target.pid) : 0;
+    if (known->cpu_ns == 0 && now_ns == 0)
+        return;
+    if (now_ns <= known->cpu_ns)
+        now_ns = known->cpu_ns + sampled_ns;
+    bool is_new = known->target.start_unix_ns >= split->window->start_unix_ns;
+    if (known->cpu_ns == 0 && !is_new)
+        known->cpu_ns = now_ns > sampled_ns ? now_ns - sampled_ns : 0;
+    record->cpu_from_ns = known->cpu_ns;
+    record->cpu_until_ns = known->cpu_ns = now_ns;
+}
+
 static void deliver(const struct split *split, const struct entry *entry, bool is_largest) {
     const struct engine_metadata *window = split->window;
-    const struct record record = {
+    struct record record = {
         .event = window->event,
         .target = &entry->known->target,
         .cgroup = entry->known->cgroup,
@@ -263,6 +282,8 @@ static void deliver(const struct split *split, const struct entry *entry, bool i
         .weight = entry->known->choice.weight,
         .is_outside = true,
     };
+    if (window->event == SONDE_ON_CPU)
+        read_clock(split, entry->known, &record);
     hand_over(split, entry->known, &record);
     entry->known->until_unix_ns = window->end_unix_ns;
 }

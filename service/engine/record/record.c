@@ -6,8 +6,6 @@
 #include "api/base/clock.h"
 #include "service/engine/record/record_state.h"
 
-#include "service/engine/heap/heap.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +23,14 @@ void record_release(struct recorded *recorded) {
 }
 
 /* With the lock held: a request has ended. */
-static void end_request(struct recorded *recorded) {
+void record_end_request(struct recorded *recorded) {
     struct recorder *recorder = recorded->recorder;
     if (--recorder->requests == 0)
         pthread_cond_broadcast(&recorder->idle);
     record_release(recorded);
 }
 
-static void begin_request(struct recorded *recorded) {
+void record_begin_request(struct recorded *recorded) {
     recorded->refs++;
     recorded->recorder->requests++;
 }
@@ -52,7 +50,7 @@ static void deliver_window(struct capture_slot *slot, struct sonde_profile *prof
                            const struct engine_metadata *metadata) {
     struct recorded *recorded = slot->recorded;
     struct recorder *recorder = recorded->recorder;
-    const struct record record = {
+    struct record record = {
         .event = slot == &recorded->slots[CPU] ? SONDE_ON_CPU : SONDE_OFF_CPU,
         .target = &recorded->target,
         .cgroup = recorded->cgroup,
@@ -67,6 +65,8 @@ static void deliver_window(struct capture_slot *slot, struct sonde_profile *prof
         .weight = slot->choice.weight,
         .is_outside = recorded->is_outside,
     };
+    if (record.event == SONDE_ON_CPU)
+        record_read_clock(slot, metadata, &record);
     recorder->options.on_record(recorder->options.context, &record);
 }
 
@@ -120,7 +120,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
         slot->retry_ms = 0; /* it was ended for another choice */
     note_refusal(slot->recorded, err, diag);
     pthread_cond_broadcast(&recorder->delivered);
-    end_request(slot->recorded);
+    record_end_request(slot->recorded);
     lock_drop(&recorder->lock);
     engine_capture_release(ended);
 }
@@ -144,14 +144,15 @@ void record_start_capture(struct capture_slot *slot) {
         .is_recording = true,
     };
     struct sonde_diag diag = {0};
-    if (is_off_cpu && !record_wants_waits(recorded))
+    if (is_off_cpu && !recorded->wants_waits)
         return;
     slot->choice = recorded->choice;
     slot->retry_ms = UINT64_MAX;
+    slot->cpu_ns = 0;
     slot->until_unix_ns = clock_ns(CLOCK_REALTIME);
     if (recorded->choice.frequency_hz == 0)
         return;
-    begin_request(recorded);
+    record_begin_request(recorded);
     recorded->is_own = false;
     sonde_err err =
         engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, &diag);
@@ -163,92 +164,7 @@ void record_start_capture(struct capture_slot *slot) {
         return;
     slot->capture = NULL;
     slot->retry_ms = next_try_ms(slot, err);
-    end_request(recorded);
-}
-
-/* ---- The heap ---- */
-
-static void end_heap(struct recorded *recorded) {
-    struct recorder *recorder = recorded->recorder;
-    lock_take(&recorder->lock);
-    recorded->is_heap_asked = false;
-    end_request(recorded);
-    lock_drop(&recorder->lock);
-}
-
-/* Takes the profile, which may be NULL. */
-static void deliver(struct recorded *recorded, enum sonde_event_id event,
-                    struct sonde_profile *profile, int64_t begin_unix_ns, int64_t end_unix_ns) {
-    const struct record_options *options = &recorded->recorder->options;
-    const struct record record = {.event = event,
-                                  .target = &recorded->target,
-                                  .cgroup = recorded->cgroup,
-                                  .profile = profile,
-                                  .begin_unix_ns = begin_unix_ns,
-                                  .end_unix_ns = end_unix_ns,
-                                  .clock = "",
-                                  .weight = recorded->choice.weight};
-    if (profile)
-        options->on_record(options->context, &record);
-}
-
-static void record_heap(struct recorded *recorded, const struct engine_heap_result *result) {
-    struct sonde_profile *live, *allocated = NULL;
-    int64_t since_unix_ns;
-    if (!heap_delta_live(result->profile, result->unix_ns, &live)) {
-        if (live)
-            recorded->has_heap = true;
-        deliver(recorded, SONDE_MEM_INUSE, live, result->unix_ns, result->unix_ns);
-    }
-    if (!heap_delta_allocated(&recorded->heap, result->profile, result->epoch, result->unix_ns,
-                              result->monotonic_ns, &since_unix_ns, &allocated))
-        deliver(recorded, SONDE_MEM_ALLOC, allocated, since_unix_ns, result->unix_ns);
-}
-
-static void on_snapshot(void *context, sonde_err err, const struct sonde_diag *diag,
-                        struct engine_heap_result *result) {
-    struct recorded *recorded = context;
-    if (!err) {
-        record_heap(recorded, result);
-        sonde_profile_destroy(result->profile);
-        sonde_buf_finish(&result->text);
-    }
-    end_heap(recorded);
-}
-
-/* A dump is taken only if profiling is active: without, the allocator would write one in vain. */
-static void on_heap_state(void *context, sonde_err err, const struct sonde_diag *diag,
-                          const struct engine_heap_state *state,
-                          const struct engine_heap_dump *dumps, size_t dump_count) {
-    struct recorded *recorded = context;
-    const struct engine_heap_query query = {.target = {.uuid = recorded->target.uuid},
-                                            .require_active = true};
-    bool is_active = !err && state->active;
-    if (!is_active || engine_heap_get(recorded->recorder->engine, &query, on_snapshot, recorded,
-                                      NULL) != SONDE_OK)
-        end_heap(recorded);
-}
-
-/* A process that has ended has nothing in use: without this, its last snapshot would count until
- * the end of each range. */
-static void record_end(struct recorded *recorded) {
-    const struct sonde_value_type *bytes = &sonde_events[SONDE_MEM_INUSE].amount.type;
-    int64_t now = clock_ns(CLOCK_REALTIME);
-    if (recorded->has_heap)
-        deliver(recorded, SONDE_MEM_INUSE, sonde_profile_create(bytes, 1, 0), now, now);
-}
-
-/* With the lock held. */
-static void ask_heap(struct recorded *recorded) {
-    const struct engine_heap_request request = {.verb = ENGINE_HEAP_STATUS,
-                                                .target = {.uuid = recorded->target.uuid}};
-    recorded->is_heap_asked = true;
-    begin_request(recorded);
-    if (engine_heap(recorded->recorder->engine, &request, on_heap_state, recorded, NULL) ==
-        SONDE_OK)
-        return;
-    recorded->is_heap_asked = false;
-    end_request(recorded);
+    record_end_request(recorded);
 }
 
 /* ---- Targets ---- */
@@ -274,15 +190,24 @@ static void apply_choice(struct recorded *recorded) {
     }
 }
 
-static void add_target(struct recorder *recorder, const struct engine_target *target) {
+/* Without the lock. NULL when out of memory: this target is not recorded. */
+static struct recorded *create_target(struct recorder *recorder,
+                                      const struct engine_target *target) {
     struct recorded *recorded = calloc(1, sizeof *recorded);
     if (!recorded)
-        return; /* this target is not recorded */
+        return NULL;
     recorded->refs = 1;
     recorded->recorder = recorder;
     recorded->heap.room = &recorder->heap_room;
     recorded->target = *target;
     cgroup_read(target->pid, recorded->cgroup);
+    recorded->wants_waits =
+        record_wants_waits(&recorder->options, &recorded->target, recorded->cgroup);
+    return recorded;
+}
+
+static void add_target(struct recorder *recorder, struct recorded *recorded) {
+    const struct engine_target *target = &recorded->target;
     recorded->heap_due_ms = recorder->now_ms + recorder->options.heap_ms;
     recorded->choice = choose(recorder, target);
     recorded->next = recorder->targets;
@@ -304,7 +229,7 @@ static struct recorded *remove_target(struct recorder *recorder,
         *at = recorded->next;
         if (recorder->machine)
             record_machine_leave(recorder, target->pid);
-        begin_request(recorded);
+        record_begin_request(recorded);
         record_release(recorded);
         return recorded;
     }
@@ -313,19 +238,22 @@ static struct recorded *remove_target(struct recorder *recorder,
 
 static void on_target(void *context, bool attached, const struct engine_target *target) {
     struct recorder *recorder = context;
-    struct recorded *ended = NULL;
+    struct recorded *ended = NULL, *added = NULL;
     if (!target)
         return;
+    added = attached ? create_target(recorder, target) : NULL;
     lock_take(&recorder->lock);
-    if (attached && !recorder->is_finishing)
-        add_target(recorder, target);
+    if (added && !recorder->is_finishing)
+        add_target(recorder, added);
+    else if (added)
+        record_release(added);
     else if (!attached)
         ended = remove_target(recorder, target);
     lock_drop(&recorder->lock);
     if (ended) {
-        record_end(ended);
+        record_heap_end(ended);
         lock_take(&recorder->lock);
-        end_request(ended);
+        record_end_request(ended);
         lock_drop(&recorder->lock);
     }
     if (!attached && recorder->options.on_gone)
@@ -390,7 +318,7 @@ static void ask_due_heap(struct recorded *recorded) {
         return;
     recorded->heap_due_ms = now_ms + options->heap_ms;
     if (!recorded->is_heap_asked)
-        ask_heap(recorded);
+        record_heap_ask(recorded);
 }
 
 void record_tick(struct recorder *recorder, uint64_t now_ms) {

@@ -33,6 +33,7 @@ struct record {
     struct sonde_profile *profile;      /* the receiver takes it */
     int64_t begin_unix_ns, end_unix_ns; /* MEM_INUSE: both are the time of the snapshot */
     uint64_t period_ns, samples, dropped, truncated;
+    uint64_t cpu_from_ns, cpu_until_ns; /* as in store_window */
     const char *clock;
     double weight;   /* what each value stands for; 1 unless processes were drawn */
     bool is_outside; /* of a process that was not prepared (machine.h) */
@@ -51,7 +52,7 @@ struct record_options {
     double max_overhead;
     uint32_t off_cpu_ms; /* interval at which to look at blocked threads; 0 = no off-CPU time */
     /* Of which processes, with the guest or (machine) without; NULL = of all that have the guest.
-     * With a lock held, as choose. */
+     * Once for each process with the guest, and in each window for the others. No lock is held. */
     bool (*wants_waits)(void *context, const struct engine_target *target, const char *cgroup);
     bool no_heap;
     /* Also the CPU time of all other processes, from outside. Needs the right to sample the whole
@@ -85,6 +86,9 @@ uint32_t record_count_guests(struct recorder *recorder);
 int64_t record_since_unix_ns(struct recorder *recorder);
 /* Why the other processes are not recorded; "" = they are, or nobody asked for them. Any thread. */
 void record_refusal(struct recorder *recorder, char text[RECORD_REFUSAL]);
+/* Processes that are to have off-CPU time and have none, because RECORD_MAX_WAITS others have. Any
+ * thread. */
+uint32_t record_waits_left_out(struct recorder *recorder);
 /* Ends the open windows, and waits up to wait_ms until they are delivered. What was sampled more
  * than RECORD_FRESH_MS before has been delivered then, unless its process is stopped. Any
  * thread. */

@@ -20,6 +20,7 @@ struct capture_slot {
     uint32_t pause_ms;              /* before the last try since a window was delivered; 0 = none */
     struct record_choice choice;    /* of the capture that runs, or ran last */
     int64_t until_unix_ns;          /* the end of the last window, or when the capture started */
+    uint64_t cpu_ns;                /* the process's CPU clock at the end of the last window */
     bool is_mute;                   /* it has delivered no window since it was last asked to */
 };
 
@@ -31,6 +32,7 @@ struct recorded {
     char cgroup[CGROUP_BYTES];
     struct machine *machine; /* NULL: it is one target */
     bool is_outside;       /* a process without the guest: only its off-CPU time (record_waits.c) */
+    bool wants_waits;      /* it is to have off-CPU time */
     bool is_own;           /* the machine: only processes of sonded's user, by its rights */
     int64_t since_unix_ns; /* the machine: when its capture has begun */
     bool is_heap_asked;
@@ -61,7 +63,7 @@ struct recorder {
     uint32_t requests;        /* that run */
     struct recorded *machine; /* NULL = not wanted. Not one of the targets */
     struct recorded *waits;   /* processes without the guest whose off-CPU time is recorded */
-    uint32_t waits_count;
+    uint32_t waits_count, waits_left_out; /* the latter: of the last window, beyond the limit */
     struct guests guests; /* in any order; those that are attached are added at a window's end */
     char refusal[RECORD_REFUSAL];
     bool is_incomplete;         /* memory was short for the machine's last window */
@@ -74,11 +76,29 @@ struct recorder {
 
 void record_start_capture(struct capture_slot *slot);
 void record_release(struct recorded *recorded);
+/* Counts a request that runs, with a reference, until it has ended. */
+void record_begin_request(struct recorded *recorded);
+void record_end_request(struct recorded *recorded);
+
+/* ---- record_heap.c ---- */
+
+/* Asks for a snapshot of the heap, which is recorded when it arrives. */
+void record_heap_ask(struct recorded *recorded);
+/* The process has ended. Without the lock. */
+void record_heap_end(struct recorded *recorded);
+
+/* ---- record_clock.c ---- */
+
+/* Fills the record's CPU clock at the begin and the end of the window. Without the lock; windows of
+ * a slot in their order. */
+void record_read_clock(struct capture_slot *slot, const struct engine_metadata *window,
+                       struct record *record);
 
 /* ---- record_waits.c ---- */
 
-/* Whether a target is to have off-CPU time. */
-bool record_wants_waits(const struct recorded *recorded);
+/* Whether a process is to have off-CPU time. Without the lock: it compares labels. */
+bool record_wants_waits(const struct record_options *options, const struct engine_target *target,
+                        const char *cgroup);
 /* Starts and forgets captures of off-CPU time, after a window of the machine. Without the lock; as
  * machine_split. */
 void record_waits_update(struct recorder *recorder, const struct machine *machine);

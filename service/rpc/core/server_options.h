@@ -22,6 +22,7 @@ struct rpc_recorder_state {
     uint32_t targets, guests; /* processes that are being recorded; of them by their guests */
     int64_t since_unix_ns;    /* since when the others are; 0 = they are not */
     uint64_t lost_windows;    /* that could not be stored */
+    uint32_t waits_left_out;  /* processes without off-CPU time, because too many others have it */
     char trouble[256];        /* why nothing is stored at the moment; "" = all is well */
     char refusal[256];        /* why processes without a guest are not recorded; "" = they are */
 };

@@ -191,6 +191,8 @@ sonde_err history_completeness(struct history_query *query,
     completeness->shards_answered = merge->shards_answered;
     completeness->first_unix_ns = merge->first_unix_s * SECOND;
     completeness->last_unix_ns = merge->last_unix_s * SECOND;
+    completeness->counted_ns = (uint64_t)merge->counted_ns;
+    completeness->sampled_ns = (uint64_t)merge->sampled_ns;
     completeness->covered_s = (double)merge->covered_ns / SECOND;
     if (merge->windows)
         completeness->window_s = (uint32_t)(completeness->covered_s / (double)merge->windows + 0.5);

@@ -64,6 +64,8 @@ static sonde_err read_window(const Sonde__V1__StoredWindow *from, struct sonde_a
         .samples = from->samples,
         .dropped = from->dropped,
         .truncated = from->truncated,
+        .cpu_from_ns = from->cpu_from_ns,
+        .cpu_until_ns = from->cpu_until_ns,
         .threads = (const char *const *)from->threads,
         .thread_count = (uint32_t)from->n_threads,
         .stack = from->stack,

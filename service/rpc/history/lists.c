@@ -145,6 +145,7 @@ static void add_recorder(const struct rpc_history *history, Sonde__V1__HistoryIn
     info->recording_guests = state.guests;
     info->recording_since_unix_ns = state.since_unix_ns;
     info->lost_windows = state.lost_windows;
+    info->off_cpu_left_out = state.waits_left_out;
     if (!*info->trouble)
         info->trouble = (char *)rpc_text(arena, state.trouble);
     info->refusal = (char *)rpc_text(arena, state.refusal);

@@ -246,6 +246,8 @@ void rpc_outgoing_call(struct rpc_outgoing *outgoing, const char *path, struct s
     grpc_slice bytes = grpc_slice_from_copied_buffer(request.data, request.len);
     call.channel = rpc_channels_take(outgoing->channels);
     connect(outgoing, call.channel->core);
+    answer->was_connected =
+        grpc_channel_check_connectivity_state(call.channel->core, 0) == GRPC_CHANNEL_READY;
     grpc_metadata_array_init(&call.initial);
     grpc_metadata_array_init(&call.trailing);
     call.request = grpc_raw_byte_buffer_create(&bytes, 1);

@@ -41,6 +41,7 @@ void rpc_outgoing_destroy(struct rpc_outgoing *outgoing); /* NULL is fine */
 struct rpc_outgoing_answer {
     int status;             /* gRPC's: 0 = OK */
     char message[256];      /* the status's text, as received */
+    bool was_connected;     /* before the call */
     struct sonde_buf body;  /* the response, if the status is OK */
     struct sonde_buf extra; /* "grpc-status-details-bin": a google.rpc.Status */
 };

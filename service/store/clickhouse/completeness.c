@@ -5,6 +5,7 @@
 #include "service/store/clickhouse/completeness.h"
 
 #include "api/profile/event.h"
+#include "service/store/clickhouse/rows.h"
 #include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
@@ -60,14 +61,27 @@ static void put_filter(struct sonde_buf *sql, const struct store_query *query,
         sql_where(sql, query);
 }
 
+/* Of a state, the windows that count. */
+static void put_windows(struct sonde_buf *sql, const struct store_query *query,
+                        const struct sonde_buf *range, const char *step) {
+    if (sonde_event_is_state(query->event)) {
+        sonde_buf_puts(sql, "SELECT toUInt32(last) AS at, max(length_s), count(), sum(length_s), "
+                            "sum(count_of), sum(lost_of), any(period_of) FROM");
+        rows_put_states(sql, query, step);
+        sonde_buf_puts(sql, " GROUP BY at ORDER BY at");
+        return;
+    }
+    sonde_buf_puts(sql, "SELECT ts, max(window_s), count(), sum(window_s), sum(samples), "
+                        "sum(dropped), any(period_ns) FROM samples");
+    put_filter(sql, query, range);
+    sonde_buf_puts(sql, " GROUP BY ts ORDER BY ts");
+}
+
 static sonde_err by_begin(struct fleet *fleet, const struct store_query *query,
-                          const struct sonde_buf *range, struct spans *spans,
+                          const struct sonde_buf *range, const char *step, struct spans *spans,
                           struct store_merge *merge, struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
-    sonde_buf_puts(&sql, "SELECT ts, max(window_s), count(), sum(window_s), sum(samples), "
-                         "sum(dropped), any(period_ns) FROM samples");
-    put_filter(&sql, query, range);
-    sonde_buf_puts(&sql, " GROUP BY ts ORDER BY ts");
+    put_windows(&sql, query, range, step);
     sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows)) {
@@ -91,15 +105,17 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
                             const struct sonde_buf *range, struct store_merge *merge,
                             struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
-    sonde_buf_puts(&sql, "SELECT sum(greatest(n, toUInt64(span * n / covered + 0.5))) FROM (SELECT "
-                         "count() AS n, sum(window_s) AS covered, max(toUInt32(ts) + window_s) - "
-                         "min(toUInt32(ts)) AS span FROM samples");
+    sonde_buf_puts(&sql, "SELECT " SQL_EXPECTED ", " SQL_COUNTED ", " SQL_SAMPLED
+                         " FROM (SELECT " SQL_OF_PROCESS " FROM samples");
     put_filter(&sql, query, range);
     sonde_buf_puts(&sql, " GROUP BY cityHash64(" SQL_PROCESS "))");
     sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
-    if (!err)
+    if (!err) {
         merge->windows_expected += row_binary_u64(&rows);
+        merge->counted_ns += row_binary_i64(&rows);
+        merge->sampled_ns += row_binary_i64(&rows);
+    }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
     fleet_answer_finish(fleet, &answer);
@@ -108,12 +124,18 @@ static sonde_err by_process(struct fleet *fleet, const struct store_query *query
 
 /* Rollups have no weights, so this reads samples, but only those that were drawn. Values are stored
  * with their weight. */
-sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
+sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query, const char *step,
                           struct store_merge *merge, struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
-    sonde_buf_puts(&sql, "SELECT toUInt64(max(weight) * 1000), sum(arraySum(s.value)) FROM samples "
-                         "PREWHERE weight > 1");
-    sql_where(&sql, query);
+    if (sonde_event_is_state(query->event)) {
+        sonde_buf_puts(&sql, "SELECT toUInt64(max(weight_of) * 1000), sum(arraySum(c)) FROM");
+        rows_put_states(&sql, query, step);
+        sonde_buf_puts(&sql, " WHERE weight_of > 1");
+    } else {
+        sonde_buf_puts(&sql, "SELECT toUInt64(max(weight) * 1000), sum(arraySum(s.value)) FROM "
+                             "samples PREWHERE weight > 1");
+        sql_where(&sql, query);
+    }
     sonde_buf_puts(&sql, " GROUP BY cityHash64(" SQL_PROCESS ")");
     sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
@@ -130,14 +152,14 @@ sonde_err fleet_add_drawn(struct fleet *fleet, const struct store_query *query,
 }
 
 sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
-                           const struct sonde_buf *range, struct spans *spans,
+                           const struct sonde_buf *range, const char *step, struct spans *spans,
                            struct store_merge *merge, struct sonde_diag *diag) {
     uint64_t before = merge->windows;
     bool is_state = sonde_event_is_state(query->event);
     /* Windows that arrive between the two statements must not look as if they were missing. */
     sonde_err err = is_state ? SONDE_OK : by_process(fleet, query, range, merge, diag);
     if (!err)
-        err = by_begin(fleet, query, range, spans, merge, diag);
+        err = by_begin(fleet, query, range, step, spans, merge, diag);
     if (is_state)
         merge->windows_expected += merge->windows - before;
     else if (merge->windows_expected < merge->windows)
@@ -148,11 +170,11 @@ sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
     return err;
 }
 
-sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *query,
+sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *query, const char *step,
                              struct store_merge *merge, struct sonde_diag *diag) {
     struct spans spans = {0};
-    sonde_err err = completeness_add(fleet, query, NULL, &spans, merge, diag);
+    sonde_err err = completeness_add(fleet, query, NULL, step, &spans, merge, diag);
     sonde_err lost = spans_take(&spans, merge);
     err = err ? err : lost;
-    return err ? err : fleet_add_drawn(fleet, query, merge, diag);
+    return err ? err : fleet_add_drawn(fleet, query, step, merge, diag);
 }

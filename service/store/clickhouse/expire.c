@@ -42,16 +42,6 @@ static void put_condition(struct sonde_buf *sql, const struct store_limits *limi
     sonde_buf_putc(sql, ')');
 }
 
-/* Runs a statement on one shard and frees sql. */
-static sonde_err run(struct fleet *fleet, uint32_t shard, struct sonde_buf *sql,
-                     struct sonde_buf *answer, struct sonde_diag *diag) {
-    sonde_err err =
-        sql->failed ? SONDE_OUT_OF_MEMORY
-                    : fleet_run(fleet, fleet->shards[shard].server, sql->data, NULL, answer, diag);
-    sonde_buf_finish(sql);
-    return err;
-}
-
 sonde_err fleet_is_expiring(struct fleet *fleet, uint32_t shard, bool *is_expiring,
                             struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0}, table = {0};
@@ -61,7 +51,8 @@ sonde_err fleet_is_expiring(struct fleet *fleet, uint32_t shard, bool *is_expiri
     sonde_buf_puts(&sql, " AND table = ");
     sql_text(&sql, sonde_buf_slice(&table));
     sonde_buf_puts(&sql, " FORMAT RowBinary");
-    sonde_err err = table.failed ? SONDE_OUT_OF_MEMORY : run(fleet, shard, &sql, &answer, diag);
+    sonde_err err =
+        table.failed ? SONDE_OUT_OF_MEMORY : fleet_run_built(fleet, shard, &sql, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     *is_expiring = !err && row_binary_more(&rows) && row_binary_u64(&rows) > 0;
     err = err ? err : fleet_check(&rows, diag);
@@ -80,7 +71,7 @@ static sonde_err drop_rollups(struct fleet *fleet, uint32_t shard, const struct 
         long long day = (long long)row_binary_i64(&rows);
         sonde_buf_printf(&sql, "ALTER TABLE rollup_windows%s DROP PARTITION ID '%lld'",
                          fleet_local(fleet), day);
-        err = rows.failed ? SONDE_OK : run(fleet, shard, &sql, NULL, diag);
+        err = rows.failed ? SONDE_OK : fleet_run_built(fleet, shard, &sql, NULL, diag);
     }
     return err ? err : fleet_check(&rows, diag);
 }
@@ -94,11 +85,11 @@ static sonde_err expire_shard(struct fleet *fleet, uint32_t shard, const struct 
                      "%s FORMAT RowBinary",
                      local, over->data);
     sonde_buf_printf(&delete, "ALTER TABLE samples%s DELETE WHERE %s", local, over->data);
-    sonde_err err = run(fleet, shard, &ask, &days, diag);
+    sonde_err err = fleet_run_built(fleet, shard, &ask, &days, diag);
     if (!err)
         err = drop_rollups(fleet, shard, &days, diag);
     if (!err && days.len)
-        err = run(fleet, shard, &delete, NULL, diag);
+        err = fleet_run_built(fleet, shard, &delete, NULL, diag);
     sonde_buf_finish(&delete);
     fleet_answer_finish(fleet, &days);
     return err;

@@ -76,6 +76,15 @@ sonde_err fleet_run(struct fleet *fleet, size_t server, const char *sql,
     return err == SONDE_TOO_MANY_CAPTURES ? SONDE_UNAVAILABLE : err;
 }
 
+sonde_err fleet_run_built(struct fleet *fleet, uint32_t shard, struct sonde_buf *sql,
+                          struct sonde_buf *answer, struct sonde_diag *diag) {
+    sonde_err err =
+        sql->failed ? SONDE_OUT_OF_MEMORY
+                    : fleet_run(fleet, fleet->shards[shard].server, sql->data, NULL, answer, diag);
+    sonde_buf_finish(sql);
+    return err;
+}
+
 void fleet_answer_finish(struct fleet *fleet, struct sonde_buf *answer) {
     http_answer_finish(&fleet->shared, answer);
 }

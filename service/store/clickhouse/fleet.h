@@ -76,6 +76,9 @@ SONDE_MUST_USE sonde_err fleet_query_ids(struct fleet *fleet, const struct sonde
 SONDE_MUST_USE sonde_err fleet_run(struct fleet *fleet, size_t server, const char *sql,
                                    const struct store_stop *stop, struct sonde_buf *answer,
                                    struct sonde_diag *diag);
+/* Runs a statement on the server of one shard, and frees it. answer may be NULL. */
+SONDE_MUST_USE sonde_err fleet_run_built(struct fleet *fleet, uint32_t shard, struct sonde_buf *sql,
+                                         struct sonde_buf *answer, struct sonde_diag *diag);
 /* Frees an answer, which counts until then (HTTP_MAX_ANSWERS). */
 void fleet_answer_finish(struct fleet *fleet, struct sonde_buf *answer);
 /* The shard of a host, and of an id. */

@@ -9,6 +9,7 @@
  *
  * An hour is rebuilt if the number of its windows is not what rollup_windows says: late windows, or
  * a rebuild that was killed. */
+#include "service/store/clickhouse/completeness.h"
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
 
@@ -22,22 +23,12 @@
 #define HOURS_PER_CALL  200 /* of one shard */
 #define GENERATION_UNIT 64  /* shards */
 
-/* Runs a statement on one shard; frees sql. answer may be NULL. */
-static sonde_err run(struct fleet *fleet, uint32_t shard, struct sonde_buf *sql,
-                     struct sonde_buf *answer, struct sonde_diag *diag) {
-    sonde_err err =
-        sql->failed ? SONDE_OUT_OF_MEMORY
-                    : fleet_run(fleet, fleet->shards[shard].server, sql->data, NULL, answer, diag);
-    sonde_buf_finish(sql);
-    return err;
-}
-
 static sonde_err drop(struct fleet *fleet, uint32_t shard, const char *table,
                       const char *partition_id, struct sonde_diag *diag) {
     struct sonde_buf sql = {0};
     sonde_buf_printf(&sql, "ALTER TABLE %s%s DROP PARTITION ID ", table, fleet_local(fleet));
     sql_text(&sql, sonde_slice_of(partition_id));
-    return run(fleet, shard, &sql, NULL, diag);
+    return fleet_run_built(fleet, shard, &sql, NULL, diag);
 }
 
 /* A partition of one shard. */
@@ -88,7 +79,7 @@ static sonde_err list_partitions(struct fleet *fleet, struct partitions *to,
                          strlen(fleet_local(fleet)));
         sql_text(&sql, sonde_slice_of(fleet->settings.database));
         sonde_buf_puts(&sql, " GROUP BY t, partition_id FORMAT RowBinary");
-        err = run(fleet, shard, &sql, &answer, diag);
+        err = fleet_run_built(fleet, shard, &sql, &answer, diag);
         struct row_binary rows = row_binary_of(&answer);
         while (!err && row_binary_more(&rows))
             read_partition(&rows, shard, to);
@@ -167,7 +158,7 @@ static sonde_err read_hours(struct fleet *fleet, uint32_t shard, int64_t until,
                      "FROM rollup_windows%s GROUP BY ts, event, service) GROUP BY h "
                      "FORMAT RowBinary",
                      local, (long long)until, local);
-    sonde_err err = run(fleet, shard, &sql, &answer, diag);
+    sonde_err err = fleet_run_built(fleet, shard, &sql, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows)) {
         struct hour *hour = hour_of(hours, row_binary_i64(&rows));
@@ -201,7 +192,7 @@ static sonde_err roll_sums(struct fleet *fleet, uint32_t shard, const struct hou
                      local, (long long)hour->begin_unix_s, (unsigned long long)generation, local);
     put_hour(&sql, hour);
     sonde_buf_puts(&sql, " GROUP BY event, service, stack, thread");
-    return run(fleet, shard, &sql, NULL, diag);
+    return fleet_run_built(fleet, shard, &sql, NULL, diag);
 }
 
 /* Three sums over the hour's windows: by begin, for the union of their intervals; by process, for
@@ -210,31 +201,32 @@ static sonde_err roll_windows(struct fleet *fleet, uint32_t shard, const struct 
                               uint64_t generation, struct sonde_diag *diag) {
     struct sonde_buf sql = {0};
     const char *local = fleet_local(fleet);
-    sonde_buf_printf(&sql,
-                     "INSERT INTO rollup_windows%s (ts, generation, shard, event, service, "
-                     "windows, expected, samples, dropped, covered_s, period_ns, begins, lengths, "
-                     "threads) SELECT toDateTime(%lld), toUInt64(%llu), toUInt32(%u), event, "
-                     "service, n, e, sm, dr, co, pe, bs, ls, names FROM (SELECT event, service, "
-                     "sum(c) AS n, sum(x) AS sm, sum(y) AS dr, sum(z) AS co, max(p) AS pe, "
-                     "groupArray(toUInt32(ts)) AS bs, groupArray(l) AS ls, "
-                     "groupUniqArrayArray(t) AS names FROM (SELECT event, service, ts, "
-                     "max(window_s) AS l, count() AS c, sum(samples) AS x, sum(dropped) AS y, "
-                     "sum(window_s) AS z, any(period_ns) AS p, groupUniqArrayArray(threads) AS t "
-                     "FROM samples%s WHERE ",
-                     local, (long long)hour->begin_unix_s, (unsigned long long)generation,
-                     (unsigned)shard, local);
+    sonde_buf_printf(
+        &sql,
+        "INSERT INTO rollup_windows%s (ts, generation, shard, event, service, "
+        "windows, expected, samples, dropped, covered_s, period_ns, begins, lengths, "
+        "threads, counted_ns, sampled_ns) SELECT toDateTime(%lld), toUInt64(%llu), toUInt32(%u), "
+        "event, "
+        "service, n, e, sm, dr, co, pe, bs, ls, names, cn, sp FROM (SELECT event, service, "
+        "sum(c) AS n, sum(x) AS sm, sum(y) AS dr, sum(z) AS co, max(p) AS pe, "
+        "groupArray(toUInt32(ts)) AS bs, groupArray(l) AS ls, "
+        "groupUniqArrayArray(t) AS names FROM (SELECT event, service, ts, "
+        "max(window_s) AS l, count() AS c, sum(samples) AS x, sum(dropped) AS y, "
+        "sum(window_s) AS z, any(period_ns) AS p, groupUniqArrayArray(threads) AS t "
+        "FROM samples%s WHERE ",
+        local, (long long)hour->begin_unix_s, (unsigned long long)generation, (unsigned)shard,
+        local);
     put_hour(&sql, hour);
     sonde_buf_printf(&sql,
                      " GROUP BY event, service, ts) GROUP BY event, service) ANY LEFT JOIN "
-                     "(SELECT event, service, sum(greatest(n, toUInt64(span * n / covered + 0.5))) "
-                     "AS e FROM (SELECT event, service, count() AS n, sum(window_s) AS covered, "
-                     "max(toUInt32(ts) + window_s) - min(toUInt32(ts)) AS span FROM samples%s "
-                     "WHERE ",
+                     "(SELECT event, service, " SQL_EXPECTED " AS e, " SQL_COUNTED
+                     " AS cn, " SQL_SAMPLED " AS sp FROM (SELECT event, service, " SQL_OF_PROCESS
+                     " FROM samples%s WHERE ",
                      local);
     put_hour(&sql, hour);
     sonde_buf_puts(&sql, " GROUP BY event, service, cityHash64(" SQL_PROCESS ")) "
                          "GROUP BY event, service) USING event, service");
-    return run(fleet, shard, &sql, NULL, diag);
+    return fleet_run_built(fleet, shard, &sql, NULL, diag);
 }
 
 static sonde_err roll(struct fleet *fleet, uint32_t shard, struct hour *hour, int64_t now_unix_s,

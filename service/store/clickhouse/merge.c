@@ -34,15 +34,17 @@ static void put_alive(struct sonde_buf *sql, const struct store_query *query, co
 
 /* The last window of each process that lives, with the names that a selector may use. The order is
  * that of begin, then seq. */
-static void put_last_windows(struct sonde_buf *sql, const struct store_query *query,
-                             const char *step) {
+void rows_put_states(struct sonde_buf *sql, const struct store_query *query, const char *step) {
     sonde_buf_printf(
         sql,
-        " (SELECT step, event, service, host, instance, pid, start, k, v, names, a, b, c FROM "
+        " (SELECT step, event, service, host, instance, pid, start, k, v, names, a, b, c, last, "
+        "length_s, count_of, lost_of, period_of, weight_of FROM "
         "(SELECT step, event, service, host, instance, pid, start, "
         "argMax(label_names, o) AS k, argMax(label_values, o) AS v, "
         "argMax(threads, o) AS names, argMax(s.stack, o) AS a, "
-        "argMax(s.thread, o) AS b, argMax(s.value, o) AS c, toInt64(max(toUInt32(ts))) AS last "
+        "argMax(s.thread, o) AS b, argMax(s.value, o) AS c, toInt64(max(toUInt32(ts))) AS last, "
+        "argMax(window_s, o) AS length_s, argMax(samples, o) AS count_of, argMax(dropped, o) AS "
+        "lost_of, argMax(period_ns, o) AS period_of, argMax(weight, o) AS weight_of "
         "FROM (SELECT *, %s AS step, "
         "toUInt64(ts) * 4294967296 + seq %% 4294967296 AS o FROM samples",
         step);
@@ -57,7 +59,7 @@ void rows_put_source(struct sonde_buf *sql, const struct store_query *query,
                      const struct sonde_buf *range, const char *step) {
     bool has_thread = selector_names(query->selector, "thread");
     if (is_state(query))
-        put_last_windows(sql, query, step);
+        rows_put_states(sql, query, step);
     else
         sonde_buf_puts(sql, " samples");
     sonde_buf_puts(sql, is_state(query)
@@ -259,13 +261,13 @@ static sonde_err measure(struct fleet *fleet, const struct store_query *query,
                          struct sonde_diag *diag) {
     sonde_err err = SONDE_OK;
     if (!rollup->is_used || rollup->has_rest)
-        err = completeness_add(fleet, query, rollup->is_used ? &rollup->rest : NULL, &rollup->spans,
-                               merge, diag);
+        err = completeness_add(fleet, query, rollup->is_used ? &rollup->rest : NULL, "0",
+                               &rollup->spans, merge, diag);
     else if (fleet_is_cluster(fleet))
         merge->shards_asked = merge->shards_answered = fleet->shard_count;
     sonde_err lost = spans_take(&rollup->spans, merge);
     err = err ? err : lost;
-    return err ? err : fleet_add_drawn(fleet, query, merge, diag);
+    return err ? err : fleet_add_drawn(fleet, query, "0", merge, diag);
 }
 
 sonde_err fleet_merge(struct store *store, const struct store_query *query,

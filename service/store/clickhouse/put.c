@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NS_PER_MS 1000000
+
 #define NUMBER(column, type, expression)                                  \
     static void put_##column(struct sonde_buf *block, const void *item) { \
         const struct store_window *window = item;                         \
@@ -34,6 +36,8 @@ NUMBER(seq, uint64_t, window->seq)
 NUMBER(samples, uint64_t, window->samples)
 NUMBER(dropped, uint64_t, window->dropped)
 NUMBER(truncated, uint64_t, window->truncated)
+NUMBER(cpu_ms, uint32_t, window->cpu_until_ns / NS_PER_MS - window->cpu_from_ns / NS_PER_MS)
+NUMBER(cpu_clock_ms, uint64_t, window->cpu_until_ns / NS_PER_MS)
 TEXT(event)
 TEXT(service)
 TEXT(host)
@@ -145,6 +149,8 @@ static const struct native_column window_columns[] = {
     {"s.stack", "Array(UInt64)", put_row_stacks, count_rows},
     {"s.thread", "Array(UInt64)", put_row_threads, count_rows},
     {"s.value", "Array(Int64)", put_row_values, count_rows},
+    {"cpu_ms", "UInt32", put_cpu_ms, NULL},
+    {"cpu_clock_ms", "UInt64", put_cpu_clock_ms, NULL},
 };
 
 static void put_window_condition(struct sonde_buf *sql, const struct store_window *windows,

@@ -65,7 +65,7 @@ static sonde_err count_windows(struct fleet *fleet, const struct store_query *qu
 struct rolled {
     int64_t begin_unix_s;
     uint64_t generation, windows, expected, samples, dropped, period_ns;
-    int64_t covered_s;
+    int64_t covered_s, counted_ns, sampled_ns;
     size_t count;
     const unsigned char *begins, *lengths; /* 4 and 2 bytes each */
 };
@@ -86,6 +86,8 @@ static struct rolled read_rolled(struct row_binary *rows) {
     rolled.dropped = row_binary_u64(rows);
     rolled.covered_s = row_binary_i64(rows);
     rolled.period_ns = row_binary_u64(rows);
+    rolled.counted_ns = row_binary_i64(rows);
+    rolled.sampled_ns = row_binary_i64(rows);
     rolled.count = row_binary_count(rows, 4);
     rolled.begins = skip(rows, rolled.count, 4);
     size_t lengths = row_binary_count(rows, 2);
@@ -101,7 +103,8 @@ static sonde_err ask_rolled(struct fleet *fleet, const struct store_query *query
     sonde_buf_puts(&sql, "SELECT toUInt32(ts) AS h, max(generation), argMax(windows, generation), "
                          "argMax(expected, generation), argMax(samples, generation), "
                          "argMax(dropped, generation), argMax(covered_s, generation), "
-                         "argMax(period_ns, generation), argMax(begins, generation), "
+                         "argMax(period_ns, generation), argMax(counted_ns, generation), "
+                         "argMax(sampled_ns, generation), argMax(begins, generation), "
                          "argMax(lengths, generation) FROM rollup_windows");
     put_hours(&sql, query, hours);
     sonde_buf_puts(&sql, " GROUP BY h, shard, service ORDER BY h");
@@ -120,6 +123,8 @@ static void add_rolled(const struct rolled *rolled, struct rollup *rollup,
     merge->samples += rolled->samples;
     merge->dropped += rolled->dropped;
     merge->covered_ns += rolled->covered_s * NS_PER_S;
+    merge->counted_ns += rolled->counted_ns;
+    merge->sampled_ns += rolled->sampled_ns;
     merge->period_ns = rolled->period_ns;
     for (size_t i = 0; i < rolled->count; i++) {
         uint32_t begin;

@@ -11,5 +11,8 @@
  * event, service and range; not for states. */
 void rows_put_source(struct sonde_buf *sql, const struct store_query *query,
                      const struct sonde_buf *range, const char *step);
+/* Of a state: these windows, with the columns last (its begin), length_s, count_of (samples),
+ * lost_of, period_of and weight_of, and c, the values. */
+void rows_put_states(struct sonde_buf *sql, const struct store_query *query, const char *step);
 
 #endif

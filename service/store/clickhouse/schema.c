@@ -15,6 +15,7 @@
 #include "service/store/clickhouse/fleet.h"
 #include "service/store/clickhouse/wire/sql.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +27,7 @@ static const struct table {
      "service String, host String, instance String, pid UInt32, start Int64, source UInt64, "
      "epoch UInt32, seq UInt64, clock String, samples UInt64, dropped UInt64, truncated UInt64, "
      "label_names Array(String), label_values Array(String), threads Array(String), "
-     "s Nested(stack UInt64, thread UInt64, value Int64)",
+     "s Nested(stack UInt64, thread UInt64, value Int64), cpu_ms UInt32, cpu_clock_ms UInt64",
      "MergeTree", "intDiv(toUInt32(ts), 86400)", "(event, service, ts, host, pid)"},
     {"stacks", "service String, stack UInt64, frames Array(UInt64), first_seen DateTime('UTC')",
      "ReplacingMergeTree", "tuple()", "(service, stack)"},
@@ -52,8 +53,19 @@ static const struct table {
      "ts DateTime('UTC'), generation UInt64, shard UInt32, event String, service String, "
      "windows UInt64, expected UInt64, samples UInt64, dropped UInt64, covered_s UInt64, period_ns "
      "UInt64, "
-     "begins Array(UInt32), lengths Array(UInt16), threads Array(String)",
+     "begins Array(UInt32), lengths Array(UInt16), threads Array(String), counted_ns Int64, "
+     "sampled_ns Int64",
      "ReplacingMergeTree", "intDiv(toUInt32(ts), 86400)", "(event, service, ts, shard)"},
+};
+
+/* Columns that databases of Sonde 0.2 do not have. Rows of then have 0 in them. */
+static const struct added {
+    const char *table, *name, *type;
+} added[] = {
+    {"samples", "cpu_ms", "UInt32"},
+    {"samples", "cpu_clock_ms", "UInt64"},
+    {"rollup_windows", "counted_ns", "Int64"},
+    {"rollup_windows", "sampled_ns", "Int64"},
 };
 
 static void put_engine(struct sonde_buf *sql, const struct fleet *fleet,
@@ -106,6 +118,50 @@ static sonde_err run_built(struct fleet *fleet, size_t server, struct sonde_buf 
     return err;
 }
 
+static sonde_err has_column(struct fleet *fleet, size_t server, const char *table,
+                            const struct added *column, bool *has, struct sonde_diag *diag) {
+    struct sonde_buf sql = {0}, answer = {0};
+    sonde_buf_puts(&sql, "SELECT name FROM system.columns WHERE database = ");
+    sql_text(&sql, sonde_slice_of(fleet->settings.database));
+    sonde_buf_printf(&sql, " AND table = '%s' AND name = '%s' FORMAT RowBinary", table,
+                     column->name);
+    sonde_err err =
+        sql.failed ? SONDE_OUT_OF_MEMORY : fleet_run(fleet, server, sql.data, NULL, &answer, diag);
+    struct row_binary rows = row_binary_of(&answer);
+    if (!err)
+        *has = row_binary_more(&rows);
+    sonde_buf_finish(&sql);
+    fleet_answer_finish(fleet, &answer);
+    return err;
+}
+
+/* Another program may add the same column at the same time; its statement serves for both. */
+static sonde_err add_column(struct fleet *fleet, size_t server, const char *suffix,
+                            const struct added *column, struct sonde_diag *diag) {
+    char table[64];
+    bool has = false;
+    snprintf(table, sizeof table, "%s%s", column->table, suffix);
+    sonde_err err = has_column(fleet, server, table, column, &has, diag);
+    if (err || has)
+        return err;
+    struct sonde_buf sql = {0};
+    sonde_buf_printf(&sql, "ALTER TABLE %s ADD COLUMN %s %s", table, column->name, column->type);
+    sonde_err refused = run_built(fleet, server, &sql, diag);
+    err = refused ? has_column(fleet, server, table, column, &has, NULL) : SONDE_OK;
+    return has ? SONDE_OK : err ? err : refused;
+}
+
+/* Those of the tables that servers have, then those of the tables that stand for all of them. */
+static sonde_err add_columns(struct fleet *fleet, size_t server, struct sonde_diag *diag) {
+    sonde_err err = SONDE_OK;
+    for (size_t i = 0; i < sizeof added / sizeof added[0] && !err; i++) {
+        err = add_column(fleet, server, fleet_local(fleet), &added[i], diag);
+        if (!err && fleet_is_cluster(fleet))
+            err = add_column(fleet, server, "", &added[i], diag);
+    }
+    return err;
+}
+
 static sonde_err create_tables(struct fleet *fleet, size_t server, struct sonde_diag *diag) {
     sonde_err err = SONDE_OK;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !err; i++) {
@@ -118,7 +174,7 @@ static sonde_err create_tables(struct fleet *fleet, size_t server, struct sonde_
             err = run_built(fleet, server, &distributed, diag);
         }
     }
-    return err;
+    return err ? err : add_columns(fleet, server, diag);
 }
 
 /* Runs a statement before the database exists. */

@@ -50,9 +50,7 @@ static sonde_err ask(struct fleet *fleet, const struct store_series_query *query
                            is_empty ? 1 : query->stack_count, query->query.stop, answer, diag);
 }
 
-static void put_statement(struct sonde_buf *sql, const struct plan *plan) {
-    char step[64];
-    snprintf(step, sizeof step, "intDiv(toUInt32(ts), %u)", plan->query->step_s);
+static void put_statement(struct sonde_buf *sql, const struct plan *plan, const char *step) {
     sonde_buf_puts(sql, "SELECT ");
     for (size_t i = 0; i < plan->query->group_count; i++) {
         sql_label(sql, plan->query->group_by[i], plan->level);
@@ -159,11 +157,13 @@ sonde_err fleet_series(struct store *store, const struct store_series_query *que
     struct sonde_buf sql = {0}, answer = {0};
     struct collect collect = {.arena = arena, .group_count = query->group_count};
     struct plan plan = plan_of(query);
+    char step[64];
     *result = (struct store_series_result){0};
     if (query->group_count > MAX_GROUPS || query->step_s == 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "a series needs a step, and at most 8 labels to group by");
-    put_statement(&sql, &plan);
+    snprintf(step, sizeof step, "intDiv(toUInt32(ts), %u)", query->step_s);
+    put_statement(&sql, &plan, step);
     sonde_err err = ask(fleet, query, &sql, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows))
@@ -172,7 +172,7 @@ sonde_err fleet_series(struct store *store, const struct store_series_query *que
     if (!err && collect.series.len)
         err = finish(&collect, query->limit, result);
     if (!err)
-        err = fleet_completeness(fleet, &query->query, &result->completeness, diag);
+        err = fleet_completeness(fleet, &query->query, step, &result->completeness, diag);
     result->completeness.statement = err ? NULL : sonde_arena_dup(arena, sql.data, sql.len);
     sonde_buf_finish(&sql);
     fleet_answer_finish(fleet, &answer);

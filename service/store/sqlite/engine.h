@@ -27,7 +27,8 @@ struct engine {
     /* engine_expire has looked at hours up to this one, and when it last looked at all of them. */
     uint32_t expired_stream;
     int64_t expired_hour, expired_unix_s;
-    struct lock read_lock; /* the rest */
+    int64_t expired_all_unix_s; /* when it looked at every hour, and not only at those at a limit */
+    struct lock read_lock;      /* the rest */
     pthread_cond_t reader_is_free;
     struct db readers[ENGINE_READERS];
     bool is_open[ENGINE_READERS], is_used[ENGINE_READERS];
@@ -85,6 +86,9 @@ void engine_clean(struct db *db);
 /* Deletes windows by limits.keeps, from some hours of streams; returns whether there are more.
  * Within a transaction of the writer; finished hours only. */
 bool engine_expire(struct engine *engine, int64_t now_unix_s);
+/* Whether engine_expire is to look at every hour now: once a day, for windows that arrived when
+ * their time was over, and at the start, because the rules may be new. */
+bool engine_expires_all(const struct engine *engine, int64_t now_unix_s);
 
 /* The operations; see struct store_ops. */
 sonde_err engine_put(struct store *, const struct store_batch *, struct store_put_result *,

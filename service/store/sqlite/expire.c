@@ -2,7 +2,8 @@
  *
  * Deletes windows whose time is over where that depends on their labels (struct store_keep). The
  * tally of a finished hour lists the label sets of its windows, so an hour is read only if some of
- * them, but not all, are too old. */
+ * them, but not all, are too old. Hours reach a limit one after the other: only those that have
+ * reached one since the last look are looked at. */
 #include "service/store/sqlite/engine.h"
 #include "service/store/sqlite/finish.h"
 #include "service/store/sqlite/format/chunk.h"
@@ -13,6 +14,7 @@
 
 #define EXPIRE_HOURS 64 /* looked at in one transaction */
 #define EXPIRE_LEVEL 6  /* zstd's */
+#define EXPIRE_ALL_S 86400
 
 /* An hour of a stream. */
 struct expire {
@@ -142,6 +144,26 @@ static bool expire_hour(struct expire *expire) {
     return true;
 }
 
+bool engine_expires_all(const struct engine *engine, int64_t now_unix_s) {
+    return now_unix_s - engine->expired_all_unix_s >= EXPIRE_ALL_S;
+}
+
+static bool has_reached(int64_t hour, uint32_t keep_s, int64_t since_unix_s, int64_t now_unix_s) {
+    return keep_s && hour >= (since_unix_s - (int64_t)keep_s) / HOUR_S &&
+           hour < (now_unix_s - (int64_t)keep_s) / HOUR_S;
+}
+
+/* Whether the hour has reached the limit of some windows since the last look. */
+static bool is_due(const struct engine *engine, const struct expire *expire) {
+    const struct store_limits *limits = expire->limits;
+    int64_t since = engine->expired_unix_s, now = expire->now_unix_s;
+    bool is_due =
+        engine_expires_all(engine, now) || has_reached(expire->hour, limits->keep_s, since, now);
+    for (size_t i = 0; i < limits->keep_count && !is_due; i++)
+        is_due = has_reached(expire->hour, limits->keeps[i].keep_s, since, now);
+    return is_due;
+}
+
 bool engine_expire(struct engine *engine, int64_t now_unix_s) {
     struct db *db = &engine->writer;
     struct expire expire = {.db = db, .limits = &engine->limits, .now_unix_s = now_unix_s};
@@ -160,6 +182,8 @@ bool engine_expire(struct engine *engine, int64_t now_unix_s) {
         snprintf(service, sizeof service, "%s", db_text(row, 3));
         snprintf(event, sizeof event, "%s", db_text(row, 4));
         db_stop(row);
+        if (!is_due(engine, &expire))
+            continue;
         labelsets_set_stream(&expire.sets, expire.stream, service, event);
         engine->has_deleted |= expire_hour(&expire);
     }

@@ -87,6 +87,8 @@ static sonde_err expire(struct engine *engine, int64_t now_unix_s, struct sonde_
         return SONDE_OK;
     engine->expired_stream = 0;
     sonde_err err = repeat(engine, engine_expire, now_unix_s, diag);
+    if (!err && engine_expires_all(engine, now_unix_s))
+        engine->expired_all_unix_s = now_unix_s;
     if (!err)
         engine->expired_unix_s = now_unix_s;
     return err;

@@ -93,6 +93,8 @@ static void add_window(struct put *put, struct group *group, const struct place 
         .samples = window->samples,
         .dropped = window->dropped,
         .truncated = window->truncated,
+        .cpu_from_ns = window->cpu_from_ns,
+        .cpu_until_ns = window->cpu_until_ns,
     };
     uint32_t threads[STORE_MAX_THREADS + 1];
     for (uint32_t i = 0; i < window->thread_count; i++)

@@ -55,6 +55,8 @@ static struct store_window window_of(char process, const char *event, uint64_t s
                                  .begin_unix_s = 1700000000 + 10 * (int64_t)seq,
                                  .length_s = 10,
                                  .weight = 1,
+                                 .cpu_from_ns = 100 * seq,
+                                 .cpu_until_ns = 100 * seq + 100,
                                  .clock = "perf-task",
                                  .samples = 5,
                                  .labels = &label,
@@ -133,6 +135,7 @@ TEST(a_full_ring_merges_windows_of_a_process_and_keeps_every_sum) {
     for (const struct ring_item *item = ring.first; item; item = item->next) {
         windows += 1 + item->merged;
         samples += item->samples;
+        CHECK_INT(item->cpu_until_ns, ==, item->cpu_from_ns + 10 * item->length_s);
         CHECK_INT(item->length_s, >=, 10 + 10 * item->merged);
     }
     CHECK_INT(windows, ==, 40);

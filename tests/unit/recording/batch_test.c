@@ -82,6 +82,8 @@ static struct record record_of(struct sonde_profile *profile) {
                            .samples = 3,
                            .dropped = 1,
                            .truncated = 2,
+                           .cpu_from_ns = 700,
+                           .cpu_until_ns = 900,
                            .clock = "perf-sigtrap"};
 }
 
@@ -137,6 +139,8 @@ TEST(a_window_has_everything_that_identifies_it) {
     CHECK_INT(window->samples, ==, 3);
     CHECK_INT(window->dropped, ==, 101); /* with what was lost before */
     CHECK_INT(window->truncated, ==, 2);
+    CHECK_INT(window->cpu_from_ns, ==, 700);
+    CHECK_INT(window->cpu_until_ns, ==, 900);
     CHECK_INT(window->label_count, ==, 2);
     CHECK_STR(window->labels[1].key, "team");
     CHECK_INT(store_check(&got, NULL), ==, SONDE_OK);

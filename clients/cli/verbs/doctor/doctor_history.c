@@ -75,6 +75,11 @@ void doctor_check_history(struct doctor *doctor, struct service *service) {
     report_size(doctor, info);
     if (info->is_recording)
         report_processes(doctor, info);
+    if (info->off_cpu_left_out)
+        doctor_report(doctor, FINDING_NOTE, "history",
+                      "a narrower --history-off-cpu, or sonde run -- COMMAND: guests have no limit",
+                      "%u processes have no off-CPU time: at most 64 without the guest have it",
+                      info->off_cpu_left_out);
     char fix[200];
     snprintf(fix, sizeof fix, "df -h %.150s", info->place);
     if (info->trouble[0])

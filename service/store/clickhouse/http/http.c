@@ -6,6 +6,7 @@
 #include "service/store/clickhouse/http/server.h"
 
 #include "api/os/secrets/ca_bundle.h"
+#include "service/http/failure.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -199,7 +200,6 @@ static void set_options(CURL *handle, const struct http_request *request, struct
 
 static sonde_err failed(const struct http_server *server, const struct call *call, CURLcode code,
                         const struct http_request *request, struct sonde_diag *diag) {
-    const struct http_library *curl = http_library();
     if (call->stopped)
         return call->stopped;
     if (call->is_too_large && call->is_error)
@@ -221,8 +221,10 @@ static sonde_err failed(const struct http_server *server, const struct call *cal
     if (code == CURLE_OPERATION_TIMEDOUT)
         return sonde_fail(diag, SONDE_UNAVAILABLE, "ClickHouse at %s did not answer within %u s",
                           server->name, (unsigned)(request->timeout_ms / 1000));
-    return sonde_fail(diag, SONDE_UNAVAILABLE, "ClickHouse at %s: %s", server->name,
-                      curl->strerror(code));
+    char subject[160], text[sizeof diag->text];
+    snprintf(subject, sizeof subject, "ClickHouse at %s", server->name);
+    return sonde_fail(diag, SONDE_UNAVAILABLE, "%s",
+                      unreached_text(http_failure(call->handle, code), subject, text, sizeof text));
 }
 
 static void forget(struct call *call) {

@@ -65,7 +65,7 @@ void chunk_append(struct chunk *chunk, const struct chunk *from) {
 }
 
 size_t chunk_bytes(const struct chunk *chunk) {
-    return chunk->row_count * 20 + chunk->window_count * 100 +
+    return chunk->row_count * 20 + chunk->window_count * 120 +
            chunk->threads.count * (STORE_MAX_TEXT + 10) + 100;
 }
 
@@ -172,6 +172,25 @@ static uint8_t *write_windows(uint8_t *at, const struct chunk *chunk) {
     return at;
 }
 
+static bool has_clocks(const struct chunk *chunk) {
+    for (size_t i = 0; i < chunk->window_count; i++)
+        if (chunk->windows[i].cpu_until_ns)
+            return true;
+    return false;
+}
+
+/* Most windows begin where the one before them ended. */
+static uint8_t *write_clocks(uint8_t *at, const struct chunk *chunk) {
+    uint64_t last = 0;
+    for (size_t i = 0; i < chunk->window_count; i++) {
+        const struct chunk_window *window = &chunk->windows[i];
+        at = varint_write(at, varint_zigzag((int64_t)(window->cpu_from_ns - last)));
+        at = varint_write(at, window->cpu_until_ns - window->cpu_from_ns);
+        last = window->cpu_until_ns;
+    }
+    return at;
+}
+
 static uint8_t *write_rows(uint8_t *at, const struct chunk *chunk) {
     const struct chunk_window *end = chunk->windows + chunk->window_count;
     for (const struct chunk_window *window = chunk->windows; window < end; window++) {
@@ -200,7 +219,8 @@ void chunk_encode(struct chunk *chunk, struct sonde_buf *buf) {
     }
     if (chunk->window_count > 1)
         qsort(chunk->windows, chunk->window_count, sizeof *chunk->windows, compare_windows);
-    varint_put(buf, CHUNK_FORMAT);
+    bool is_clocked = has_clocks(chunk);
+    varint_put(buf, is_clocked ? CHUNK_CLOCKED : CHUNK_FORMAT);
     varint_put(buf, chunk->threads.count);
     for (size_t i = 0; i < chunk->threads.count; i++)
         varint_put_bytes(buf, chunk->threads.texts[i], strlen(chunk->threads.texts[i]));
@@ -210,6 +230,8 @@ void chunk_encode(struct chunk *chunk, struct sonde_buf *buf) {
     uint8_t *data = (uint8_t *)sonde_buf_extend(buf, chunk_bytes(chunk));
     if (!data)
         return;
-    uint8_t *end = write_rows(write_windows(data, chunk), chunk);
+    uint8_t *end = write_windows(data, chunk);
+    end = is_clocked ? write_clocks(end, chunk) : end;
+    end = write_rows(end, chunk);
     buf->len = at + (size_t)(end - data);
 }

@@ -3,7 +3,8 @@
  * A chunk: some windows as columns. On disk, before compression:
  *
  *     format, counts | names of threads | shapes (length, period, weight) | window columns |
- *     stacks (sorted per window, as differences) | threads | values (divided by the period)
+ *     CPU clocks, if they are known | stacks (sorted per window, as differences) | threads |
+ *     values (divided by the period)
  *
  * Bytes from disk are checked while they are decoded. Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_STORE_SQLITE_FORMAT_CHUNK_H
@@ -13,6 +14,7 @@
 #include "service/store/store.h"
 
 #define CHUNK_FORMAT   1          /* the first number */
+#define CHUNK_CLOCKED  2          /* instead, if windows have CPU clocks */
 #define CHUNK_MAX_ROWS (1u << 20) /* of a window */
 
 struct chunk_window {
@@ -22,7 +24,8 @@ struct chunk_window {
     uint64_t period_ns;
     double weight;
     uint64_t samples, dropped, truncated;
-    int64_t sum;     /* of its values, without weight */
+    uint64_t cpu_from_ns, cpu_until_ns; /* as in store_window */
+    int64_t sum;                        /* of its values, without weight */
     int64_t divisor; /* what the values are divided by on disk: the period, or 1 */
     uint32_t first_row, row_count;
 };

@@ -94,6 +94,17 @@ static void read_counts(struct chunk *chunk, struct varint_reader *reader) {
     }
 }
 
+static void read_clocks(struct chunk *chunk, struct varint_reader *reader) {
+    uint64_t last = 0;
+    for (size_t i = 0; i < chunk->window_count; i++) {
+        struct chunk_window *window = &chunk->windows[i];
+        window->cpu_from_ns = last + (uint64_t)varint_get_signed(reader);
+        last = window->cpu_until_ns = window->cpu_from_ns + varint_get(reader);
+        if (last < window->cpu_from_ns || last > INT64_MAX)
+            reader->failed = true;
+    }
+}
+
 static void read_stacks(struct chunk *chunk, struct varint_reader *reader) {
     for (size_t i = 0; i < chunk->window_count; i++) {
         struct chunk_row *row = chunk->rows + chunk->windows[i].first_row;
@@ -135,7 +146,8 @@ static void read_rows(struct chunk *chunk, struct varint_reader *reader, uint64_
 bool chunk_decode(struct chunk *chunk, struct sonde_slice bytes, bool with_rows) {
     chunk_clear(chunk);
     struct varint_reader reader = varint_reader(bytes.data, bytes.len);
-    if (varint_get(&reader) != CHUNK_FORMAT)
+    uint64_t format = varint_get(&reader);
+    if (format != CHUNK_FORMAT && format != CHUNK_CLOCKED)
         return false;
     read_threads(chunk, &reader);
     size_t count = varint_get_count(&reader, 8); /* a window takes 9 bytes at least */
@@ -147,6 +159,8 @@ bool chunk_decode(struct chunk *chunk, struct sonde_slice bytes, bool with_rows)
     if (read_columns(chunk, &reader) != rows)
         return false;
     read_counts(chunk, &reader);
+    if (format == CHUNK_CLOCKED)
+        read_clocks(chunk, &reader);
     if (with_rows)
         read_rows(chunk, &reader, rows);
     return !reader.failed;

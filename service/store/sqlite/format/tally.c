@@ -9,6 +9,7 @@
 #define LAST_TIME    7258118400 /* the year 2200, in seconds */
 #define TALLY_FORMAT 1          /* without weights, which are 1 */
 #define TALLY_DRAWN  2          /* each entry has its weight */
+#define TALLY_CLOCK  3          /* and its CPU clock */
 #define MILLI        1000
 #define MANY_SPANS   65536 /* sorted and joined when there are so many */
 #define NS_PER_S     1000000000
@@ -52,6 +53,11 @@ static void entry_add(struct tally_entry *entry, const struct tally_entry *from)
     entry->dropped += from->dropped;
     entry->covered_s += from->covered_s;
     entry->sum = chunk_add(entry->sum, from->sum);
+    bool is_first =
+        from->cpu_until_ns && (!entry->cpu_until_ns || from->cpu_from_ns < entry->cpu_from_ns);
+    entry->cpu_from_ns = is_first ? from->cpu_from_ns : entry->cpu_from_ns;
+    if (from->cpu_until_ns > entry->cpu_until_ns)
+        entry->cpu_until_ns = from->cpu_until_ns;
     if (from->weight_milli > entry->weight_milli)
         entry->weight_milli = from->weight_milli;
     if (from->first_unix_s < entry->first_unix_s)
@@ -109,11 +115,15 @@ static uint64_t weight_milli(double weight) {
     return weight < 1e12 ? (uint64_t)(weight * MILLI + 0.5) : (uint64_t)1e15;
 }
 
-static bool has_drawn(const struct tally *tally) {
-    for (size_t i = 0; i < tally->count; i++)
+static uint64_t format_of(const struct tally *tally) {
+    uint64_t format = TALLY_FORMAT;
+    for (size_t i = 0; i < tally->count; i++) {
+        if (tally->entries[i].cpu_until_ns)
+            return TALLY_CLOCK;
         if (tally->entries[i].weight_milli > MILLI)
-            return true;
-    return false;
+            format = TALLY_DRAWN;
+    }
+    return format;
 }
 
 void tally_add(struct tally *tally, uint32_t stream, const struct chunk_window *window) {
@@ -128,7 +138,9 @@ void tally_add(struct tally *tally, uint32_t stream, const struct chunk_window *
                                            .first_unix_s = window->begin_unix_s,
                                            .last_unix_s = end,
                                            .sum = chunk_weigh(window->sum, window->weight),
-                                           .weight_milli = weight_milli(window->weight)});
+                                           .weight_milli = weight_milli(window->weight),
+                                           .cpu_from_ns = window->cpu_from_ns,
+                                           .cpu_until_ns = window->cpu_until_ns});
     add_span(tally, window->begin_unix_s, end);
     set_period(tally, window->begin_unix_s, window->period_ns);
 }
@@ -149,8 +161,8 @@ void tally_append(struct tally *tally, uint32_t stream, const struct tally *from
 
 void tally_encode(struct tally *tally, struct sonde_buf *buf) {
     tally_join_spans(tally);
-    bool is_drawn = has_drawn(tally);
-    varint_put(buf, is_drawn ? TALLY_DRAWN : TALLY_FORMAT);
+    uint64_t format = format_of(tally);
+    varint_put(buf, format);
     varint_put(buf, tally->period_ns);
     varint_put(buf, (uint64_t)tally->period_time);
     varint_put(buf, tally->span_count);
@@ -169,8 +181,12 @@ void tally_encode(struct tally *tally, struct sonde_buf *buf) {
         varint_put(buf, (uint64_t)entry->first_unix_s);
         varint_put(buf, (uint64_t)(entry->last_unix_s - entry->first_unix_s));
         varint_put_signed(buf, entry->sum);
-        if (is_drawn)
+        if (format >= TALLY_DRAWN)
             varint_put(buf, entry->weight_milli);
+        if (format < TALLY_CLOCK)
+            continue;
+        varint_put(buf, entry->cpu_from_ns);
+        varint_put(buf, entry->cpu_until_ns - entry->cpu_from_ns);
     }
 }
 
@@ -183,7 +199,7 @@ static int64_t read_end(struct varint_reader *reader, int64_t begin) {
     return begin + (int64_t)varint_get_max(reader, (uint64_t)(LAST_TIME - begin));
 }
 
-static void read_entry(struct tally *tally, struct varint_reader *reader, bool is_drawn) {
+static void read_entry(struct tally *tally, struct varint_reader *reader, uint64_t format) {
     struct tally_entry read = {.labels = (uint32_t)varint_get_max(reader, UINT32_MAX)};
     read.windows = varint_get(reader);
     read.samples = varint_get(reader);
@@ -192,7 +208,11 @@ static void read_entry(struct tally *tally, struct varint_reader *reader, bool i
     read.first_unix_s = read_time(reader);
     read.last_unix_s = read_end(reader, read.first_unix_s);
     read.sum = varint_get_signed(reader);
-    read.weight_milli = is_drawn ? varint_get(reader) : MILLI;
+    read.weight_milli = format >= TALLY_DRAWN ? varint_get(reader) : MILLI;
+    if (format == TALLY_CLOCK) {
+        read.cpu_from_ns = varint_get_max(reader, INT64_MAX);
+        read.cpu_until_ns = read.cpu_from_ns + varint_get_max(reader, INT64_MAX - read.cpu_from_ns);
+    }
     struct tally_entry *entry = reader->failed ? NULL : entry_of(tally, 0, read.labels);
     if (entry)
         entry_add(entry, &read);
@@ -202,7 +222,7 @@ bool tally_decode(struct tally *tally, struct sonde_slice bytes) {
     tally_clear(tally);
     struct varint_reader reader = varint_reader(bytes.data, bytes.len);
     uint64_t format = varint_get(&reader);
-    if (format != TALLY_FORMAT && format != TALLY_DRAWN)
+    if (format < TALLY_FORMAT || format > TALLY_CLOCK)
         return false;
     tally->period_ns = varint_get(&reader);
     tally->period_time = read_time(&reader);
@@ -213,7 +233,7 @@ bool tally_decode(struct tally *tally, struct sonde_slice bytes) {
     }
     size_t count = varint_get_count(&reader, 8);
     for (size_t i = 0; i < count && !reader.failed; i++)
-        read_entry(tally, &reader, format == TALLY_DRAWN);
+        read_entry(tally, &reader, format);
     return !reader.failed && !tally->failed && reader.at == reader.end;
 }
 
@@ -226,6 +246,15 @@ static uint64_t expected_of(const struct tally_entry *entry) {
     return expected > entry->windows ? expected : entry->windows;
 }
 
+static void report_clock(const struct tally_entry *entry, struct store_merge *merge) {
+    if (entry->cpu_until_ns == 0)
+        return;
+    int64_t counted_ns = (int64_t)(entry->cpu_until_ns - entry->cpu_from_ns);
+    double weight = (double)entry->weight_milli / MILLI;
+    merge->counted_ns = chunk_add(merge->counted_ns, chunk_weigh(counted_ns, weight));
+    merge->sampled_ns = chunk_add(merge->sampled_ns, entry->sum);
+}
+
 void tally_report(struct tally *tally, bool is_state, struct store_merge *merge) {
     tally_join_spans(tally);
     for (size_t i = 0; i < tally->count; i++) {
@@ -236,6 +265,7 @@ void tally_report(struct tally *tally, bool is_state, struct store_merge *merge)
         merge->dropped += entry->dropped;
         if (entry->weight_milli > MILLI)
             store_merge_add_drawn(merge, (double)entry->weight_milli / MILLI, (double)entry->sum);
+        report_clock(entry, merge);
         bool fits = entry->covered_s < INT64_MAX / NS_PER_S;
         merge->covered_ns =
             chunk_add(merge->covered_ns, fits ? (int64_t)entry->covered_s * NS_PER_S : INT64_MAX);

@@ -14,6 +14,8 @@ struct tally_entry {
     int64_t first_unix_s, last_unix_s; /* begin of the first window, end of the last one */
     int64_t sum;                       /* of the values, with weight */
     uint64_t weight_milli;             /* the largest weight, in thousandths */
+    uint64_t cpu_from_ns,
+        cpu_until_ns; /* the first and the last of its CPU clock; 0, 0 = unknown */
 };
 
 struct tally_span {

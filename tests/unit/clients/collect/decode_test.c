@@ -112,6 +112,8 @@ static void set_window(struct window *w, Sonde__V1__CollectResponse *response, u
     w->window.begin_unix_s = 1700000000;
     w->window.length_s = 10;
     w->window.weight = 4;
+    w->window.cpu_from_ns = 900;
+    w->window.cpu_until_ns = 1000;
     w->window.samples = 1;
     w->window.threads = w->threads;
     w->window.n_threads = 1;
@@ -168,6 +170,8 @@ TEST(a_window_gets_its_host_process_labels_and_ids) {
     CHECK_INT(stored->thread[0], ==, 0);
     CHECK_INT(stored->value[0], ==, 52000000);
     CHECK_NEAR(stored->weight, 4, 0);
+    CHECK_INT(stored->cpu_from_ns, ==, 900);
+    CHECK_INT(stored->cpu_until_ns, ==, 1000);
     sonde__v1__write_request__free_unpacked(request, NULL);
     decoded_entry_free(entries);
 }

@@ -325,3 +325,33 @@ TEST(a_guest_that_goes_before_a_window_arrives_has_the_time_of_the_next_one_too)
     record_machine_finish(&recorder);
     forget();
 }
+
+static void burn(int64_t ns) {
+    int64_t end = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + ns;
+    while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
+        continue;
+}
+
+/* What the process used between two windows is before the begin of the second. A process that ended
+ * has no clock: its last window counts as sampled. */
+TEST(records_have_the_clock_that_the_kernel_keeps_for_their_process) {
+    struct machine *machine = machine_create();
+    uint64_t ends[3];
+    for (int i = 0; i < 3; i++) {
+        struct sonde_profile *profile = window();
+        add(profile, own_name(), getpid(), 1);
+        add(profile, "gone", ended(), 1);
+        split(machine, profile, BEGIN + 10 * i * SECOND, 0);
+        const struct record *own = &kept[find(own_name(), getpid())].record;
+        const struct record *gone = &kept[find("gone", 0)].record;
+        CHECK_INT(own->cpu_until_ns, <=, (uint64_t)clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+        CHECK_INT(own->cpu_from_ns, <, own->cpu_until_ns);
+        CHECK_INT(i == 0 || own->cpu_from_ns == ends[i - 1], ==, 1);
+        CHECK_INT(i == 0 || own->cpu_until_ns >= ends[i - 1] + SECOND / 50, ==, 1);
+        CHECK_INT(gone->cpu_until_ns, ==, 0);
+        ends[i] = own->cpu_until_ns;
+        forget();
+        burn(SECOND / 50);
+    }
+    machine_destroy(machine);
+}

@@ -2,12 +2,17 @@
  *
  * Continuous recording, with a guest that the test drives. */
 #include "service/engine/core/engine_state.h"
-#include "service/engine/record/record.h"
+#include "service/engine/record/record_state.h"
+#include "service/host/processes/process_list.h"
 
 #include "tests/unit/engine/scene.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_RECORDS 64
 
@@ -121,6 +126,8 @@ TEST(a_target_is_recorded_in_aligned_windows_and_the_sums_are_right) {
     for (uint32_t i = 1; i < kept.count; i++) {
         const struct record *window = &kept.records[i];
         CHECK_INT(window->begin_unix_ns, >=, kept.records[i - 1].begin_unix_ns);
+        CHECK_INT(window->cpu_from_ns, ==, kept.records[i - 1].cpu_until_ns);
+        CHECK_INT(window->cpu_from_ns, >, 0);
         if (i + 1 == kept.count)
             break; /* the last one ends with the recording */
         int64_t late_ns = (window->end_unix_ns + length_ns / 10) % length_ns;
@@ -318,4 +325,77 @@ TEST(a_heap_without_profiling_is_asked_and_left_alone) {
     finish(&scene, recorder);
     for (uint32_t i = 0; i < kept.count; i++)
         CHECK_INT(kept.records[i].event, !=, SONDE_MEM_INUSE);
+}
+
+static struct recorder *asked;
+
+/* It would wait for itself if the recorder's lock were held. */
+static bool wants_waits(void *context, const struct engine_target *target, const char *cgroup) {
+    return asked ? record_count(asked) < UINT32_MAX : false;
+}
+
+static void add_process(struct sonde_profile *profile, const char *name, pid_t pid) {
+    struct sonde_function function = {0};
+    struct sonde_line line = {0};
+    uint32_t frame;
+    CHECK_INT(sonde_profile_string(profile, name, strlen(name), &function.name), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_add_function(profile, &function, &line.function), ==, SONDE_OK);
+    const struct sonde_location location = {.line_count = 1, .lines = &line};
+    CHECK_INT(sonde_profile_add_location(profile, &location, &frame), ==, SONDE_OK);
+    struct sonde_label label = {.num = pid};
+    CHECK_INT(sonde_profile_string(profile, "pid", 3, &label.key), ==, SONDE_OK);
+    const struct sonde_sample sample = {.locations = &frame,
+                                        .location_count = 1,
+                                        .values = (int64_t[]){1, MS},
+                                        .labels = &label,
+                                        .label_count = 1};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+}
+
+static void drop_record(void *context, const struct record *record) {
+    sonde_profile_destroy(record->profile);
+}
+
+/* A window of the machine with these processes. */
+static struct machine *machine_of(const pid_t *pids, int count) {
+    static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
+    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+    struct machine *machine = machine_create();
+    struct process_entry self;
+    CHECK(profile && machine && process_read(getpid(), &self));
+    for (int i = 0; i < count; i++)
+        add_process(profile, self.name, pids[i]);
+    const struct machine_skip skip = {NULL, 0};
+    const struct machine_receiver receiver = {NULL, drop_record, NULL};
+    const struct engine_metadata window = {.event = SONDE_ON_CPU, .end_unix_ns = 1, .clock = ""};
+    CHECK_INT(machine_split(machine, profile, &window, &skip, &receiver), ==, SONDE_OK);
+    sonde_profile_destroy(profile);
+    return machine;
+}
+
+TEST(processes_beyond_the_limit_of_off_cpu_time_are_counted) {
+    enum { COUNT = RECORD_MAX_WAITS + 3 };
+    struct scene scene;
+    struct record_options waits = options;
+    pid_t pids[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        if ((pids[i] = fork()) == 0)
+            for (;;)
+                pause();
+    waits.off_cpu_ms = 20;
+    waits.wants_waits = wants_waits;
+    struct recorder *recorder = record(&scene, &waits);
+    start_clock(&scene);
+    struct machine *machine = machine_of(pids, COUNT);
+    CHECK_INT(record_waits_left_out(recorder), ==, 0);
+    asked = recorder;
+    record_waits_update(recorder, machine);
+    asked = NULL;
+    CHECK_INT(record_waits_left_out(recorder), ==, 3);
+    for (int i = 0; i < COUNT; i++) {
+        kill(pids[i], SIGKILL);
+        waitpid(pids[i], NULL, 0);
+    }
+    machine_destroy(machine);
+    finish(&scene, recorder);
 }

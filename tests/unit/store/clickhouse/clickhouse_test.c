@@ -346,6 +346,16 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
     struct store_query query = scene_query();
     query.event = "mem-inuse";
     CHECK_INT(scene_sum(store, &query), ==, 3000 + 42);
+    struct sonde_arena arena = {0};
+    struct store_merge merge;
+    CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+    CHECK_INT(merge.windows, ==, 2);
+    CHECK_INT(merge.windows_expected, ==, 2);
+    CHECK_INT(merge.samples, ==, 2 * 3);
+    CHECK_INT(merge.covered_ns, ==, 20 * 1000000000ll);
+    CHECK_INT(merge.first_unix_s, ==, windows[0].begin_unix_s);
+    CHECK_INT(merge.period_ns, ==, 52631578);
+    sonde_arena_finish(&arena);
     struct selector *selector;
     CHECK_INT(selector_parse("thread = 'io' AND pod = 'a'", NULL, NULL, &selector, NULL), ==, 0);
     query.selector = selector;
@@ -378,6 +388,8 @@ TEST(of_a_state_processes_that_have_ended_do_not_count) {
         CHECK_INT(result.series_count, ==, 1);
         for (size_t i = 0; i < result.series[0].point_count; i++)
             CHECK_INT(result.series[0].points[i].value, ==, 42);
+        CHECK_INT(result.completeness.windows, >=, result.series[0].point_count);
+        CHECK_INT(result.completeness.windows, <, 12);
         sonde_arena_finish(&arena);
     }
     scene_put(store, &windows[12], 1);

@@ -2,6 +2,7 @@
  *
  * Retention by age and by size, and what goes with the hours that are deleted. */
 #include "service/store/selector/selector.h"
+#include "service/store/sqlite/db/db.h"
 #include "tests/unit/check.h"
 #include "tests/unit/store/sqlite/scene.h"
 
@@ -190,6 +191,38 @@ TEST(a_rule_that_is_new_deletes_what_was_recorded_before) {
     scene_maintain(&scene, HOUR + 3600 * 24);
     CHECK_INT(sum_of("service = 'web'"), ==, 0);
     CHECK_INT(sum_of(""), ==, 12000000);
+    scene_close(&scene);
+    selector_destroy(web);
+}
+
+static uint64_t windows_in(int64_t hour) {
+    struct store_query query = scene_query(hour, hour + 3600);
+    query.service = "web";
+    return scene_merge(&scene, &query).windows;
+}
+
+/* An hour that is not at a limit is not looked at, so that damage in it is not seen; once a day all
+ * are. */
+TEST(only_hours_that_have_reached_a_limit_are_looked_at) {
+    struct selector *web = select_by("service = 'web'");
+    const struct store_keep keep = {web, 3600};
+    sqlite3 *handle;
+    scene_open(&scene);
+    scene_reopen(&scene, &(struct store_limits){.keeps = &keep, .keep_count = 1});
+    put_versions();
+    scene_maintain(&scene, HOUR + 3600 * 4);
+    CHECK_INT(sum_of("service = 'web'"), ==, 0);
+    CHECK_INT(sqlite3_open(scene.path, &handle), ==, SQLITE_OK);
+    CHECK_INT(sqlite3_exec(handle, "UPDATE rollup SET tally = x'00'", NULL, NULL, NULL), ==, 0);
+    sqlite3_close(handle);
+    put_version("web", "1", 1000, HOUR + 3600 * 4);
+    scene_maintain(&scene, HOUR + 3600 * 5 + 100);
+    CHECK_INT(windows_in(HOUR + 3600 * 4), ==, 1);
+    scene_maintain(&scene, HOUR + 3600 * 6);
+    CHECK_INT(windows_in(HOUR + 3600 * 4), ==, 0);
+    struct sonde_diag diag = {0};
+    CHECK(scene.store->ops->maintain(scene.store, HOUR + 3600 * 29, &diag) != SONDE_OK);
+    CHECK(strstr(diag.text, "damaged"));
     scene_close(&scene);
     selector_destroy(web);
 }

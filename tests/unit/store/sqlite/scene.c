@@ -67,6 +67,8 @@ sonde_err scene_try(struct scene *scene, const struct spec *spec, struct store_p
         .clock = "perf",
         .samples = count,
         .dropped = 2,
+        .cpu_from_ns = spec->cpu_from_ns,
+        .cpu_until_ns = spec->cpu_until_ns,
         .labels = labels,
         .label_count = 2,
         .threads = threads,

@@ -33,6 +33,7 @@ struct spec {
     uint64_t seq;
     int64_t begin;
     double weight;
+    uint64_t cpu_from_ns, cpu_until_ns;
     const struct row *rows;
     uint32_t row_count;
 };

@@ -394,7 +394,7 @@ TEST(discovery_of_files_does_not_wait_for_a_slow_server) {
     snprintf(hosts, sizeof hosts, "%s/list", folder);
     write_text(hosts, "a:1\n");
     start(hosts, url_of(base, "/slow")); /* the first request ends after 10 s */
-    wait_for_trouble(1, "timed out");
+    wait_for_trouble(1, "did not answer in time");
     write_text(hosts, "b:1\n");
     wait_for("b:1");
     discovery_stop(discovery);
