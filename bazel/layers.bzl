@@ -33,6 +33,9 @@ UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__"
 # The parts of ELF files that only sonded reads; api/elf is for everybody.
 ELF = ["//service:__subpackages__"] + _TESTS
 
+# What differs between the machines whose files Sonde reads.
+MACHINE = ["//service:__subpackages__"] + _TESTS
+
 # Targets' identities and rights.
 PROCESS = ["//service:__subpackages__"] + _TESTS
 

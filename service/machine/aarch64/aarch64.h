@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions behind machine_aarch64. Only this folder includes this. Any thread. */
+#ifndef SONDE_SERVICE_MACHINE_AARCH64_AARCH64_H
+#define SONDE_SERVICE_MACHINE_AARCH64_AARCH64_H
+
+#include "service/machine/machine.h"
+
+bool aarch64_next_plt_entry(const struct machine_plt *plt, size_t from,
+                            struct machine_plt_entry *entry);
+bool aarch64_find_veneer_target(const char *name, const char **target, size_t *len);
+
+#endif

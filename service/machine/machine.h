@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What differs between the machines whose files Sonde reads: relocations, linkage tables, veneers.
+ * A file's machine is chosen at run time, because an x86-64 process also reads files for arm64.
+ * There is one folder per machine. Any thread. */
+#ifndef SONDE_SERVICE_MACHINE_MACHINE_H
+#define SONDE_SERVICE_MACHINE_MACHINE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Relocations of slots that hold the address of an imported symbol. */
+struct machine_relocations {
+    uint32_t jump_slot, glob_dat, absolute;
+};
+
+/* The code of a section with entries of the procedure linkage table. */
+struct machine_plt {
+    const uint8_t *code;
+    size_t len;
+    uint64_t address;
+    uint64_t entry_bytes; /* as the section header has it; 0 = unknown */
+};
+
+struct machine_plt_entry {
+    size_t start, end; /* offsets in the code */
+    uint64_t slot;     /* address of the slot that it jumps through */
+};
+
+struct machine {
+    uint16_t elf; /* EM_* */
+    struct machine_relocations relocations;
+    /* Finds the first entry at or after the offset `from`; false if there is none. */
+    bool (*next_plt_entry)(const struct machine_plt *plt, size_t from,
+                           struct machine_plt_entry *entry);
+    /* The part of a local function's name that names the target of a veneer, which the linker has
+     * put between a call and its function; false if the name is not that of a veneer. */
+    bool (*find_veneer_target)(const char *name, const char **target, size_t *len);
+};
+
+extern const struct machine machine_x86_64, machine_aarch64;
+
+/* NULL if Sonde does not read files of that machine. */
+const struct machine *machine_of(uint16_t elf_machine);
+
+#endif

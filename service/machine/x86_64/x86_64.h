@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions behind machine_x86_64. Only this folder includes this. Any thread. */
+#ifndef SONDE_SERVICE_MACHINE_X86_64_X86_64_H
+#define SONDE_SERVICE_MACHINE_X86_64_X86_64_H
+
+#include "service/machine/machine.h"
+
+bool x86_64_next_plt_entry(const struct machine_plt *plt, size_t from,
+                           struct machine_plt_entry *entry);
+
+#endif
