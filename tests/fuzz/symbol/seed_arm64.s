@@ -31,3 +31,10 @@ unsized:
     adrp x0, :got:again
     ldr x0, [x0, :got_lo12:again]
     br x0
+    .ifdef BTI
+    .section .note.gnu.property, "a"
+    .p2align 3
+    .word 4, 16, 5
+    .asciz "GNU"
+    .word 0xc0000000, 4, 1, 0
+    .endif
