@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What differs between the machines whose files Sonde reads: relocations, linkage tables, veneers.
- * A file's machine is chosen at run time, because an x86-64 process also reads files for arm64.
- * There is one folder per machine. Any thread. */
+ * What differs between the machines whose files Sonde reads: relocations, linkage tables, veneers,
+ * signal trampolines, call frame information. A file's machine is chosen at run time, because an
+ * x86-64 process also reads files for arm64. There is one folder per machine. Any thread. */
 #ifndef SONDE_SERVICE_MACHINE_MACHINE_H
 #define SONDE_SERVICE_MACHINE_MACHINE_H
 
@@ -29,6 +29,20 @@ struct machine_plt_entry {
     uint64_t slot;     /* address of the slot that it jumps through */
 };
 
+struct machine_code {
+    /* Bytes of the trampoline that a signal's handler returns to, if one begins here; else 0. */
+    size_t (*trampoline_at)(const uint8_t *code, size_t len);
+    int16_t ucontext_at; /* where it finds the ucontext, from the stack pointer */
+    /* Where instructions begin: at multiples of this. */
+    uint8_t step;
+    /* How often the code sets up a frame pointer. */
+    uint32_t (*count_frames)(const uint8_t *code, size_t len);
+    /* Whether service/unwind/code finds the rows of a function by its instructions. */
+    bool is_analysed;
+};
+
+struct cfi_machine; /* service/machine/cfi_machine.h */
+
 struct machine {
     uint16_t elf; /* EM_* */
     struct machine_relocations relocations;
@@ -38,6 +52,8 @@ struct machine {
     /* The part of a local function's name that names the target of a veneer, which the linker has
      * put between a call and its function; false if the name is not that of a veneer. */
     bool (*find_veneer_target)(const char *name, const char **target, size_t *len);
+    struct machine_code code;
+    const struct cfi_machine *cfi;
 };
 
 extern const struct machine machine_x86_64, machine_aarch64;

@@ -4,10 +4,14 @@
 #ifndef SONDE_SERVICE_MACHINE_AARCH64_AARCH64_H
 #define SONDE_SERVICE_MACHINE_AARCH64_AARCH64_H
 
+#include "service/machine/cfi_machine.h"
 #include "service/machine/machine.h"
 
 bool aarch64_next_plt_entry(const struct machine_plt *plt, size_t from,
                             struct machine_plt_entry *entry);
 bool aarch64_find_veneer_target(const char *name, const char **target, size_t *len);
+size_t aarch64_trampoline_at(const uint8_t *code, size_t len);
+uint32_t aarch64_count_frames(const uint8_t *code, size_t len);
+extern const struct cfi_machine aarch64_cfi;
 
 #endif

@@ -6,4 +6,11 @@ const struct machine machine_aarch64 = {
     .relocations = {R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_ABS64},
     .next_plt_entry = aarch64_next_plt_entry,
     .find_veneer_target = aarch64_find_veneer_target,
+    /* siginfo is in front of it */
+    .code = {.trampoline_at = aarch64_trampoline_at,
+             .ucontext_at = 128,
+             .step = 4,
+             .count_frames = aarch64_count_frames,
+             .is_analysed = false},
+    .cfi = &aarch64_cfi,
 };

@@ -10,4 +10,10 @@ const struct machine machine_x86_64 = {
     .relocations = {R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT, R_X86_64_64},
     .next_plt_entry = x86_64_next_plt_entry,
     .find_veneer_target = has_no_veneers,
+    .code = {.trampoline_at = x86_64_trampoline_at,
+             .ucontext_at = 0,
+             .step = 1,
+             .count_frames = x86_64_count_frames,
+             .is_analysed = true},
+    .cfi = &x86_64_cfi,
 };

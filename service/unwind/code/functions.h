@@ -18,6 +18,7 @@
 
 struct functions {
     const struct elf_file *file;
+    const struct machine *machine;
     uint64_t origin; /* vaddr of pc 0 */
     uint32_t entry;  /* the pc at which the kernel may start it, or FUNCTIONS_NO_ENTRY */
     uint32_t root;   /* the same, if it is a program */
@@ -49,6 +50,8 @@ void functions_finish(struct functions *functions);
 void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows);
 /* Whether the trampoline to which handlers of signals return begins at pc. */
 bool functions_is_trampoline(const struct functions *functions, uint32_t pc);
+/* Its rule. */
+struct unwind_rule functions_trampoline_rule(const struct functions *functions);
 /* The same, for the code in [from, to) directly behind a function. context: likewise. */
 bool functions_begin_with_trampoline(void *context, uint32_t from, uint32_t to);
 /* What unwind information does not say of the function [start, end): returns the pc, `end` if none,
