@@ -61,6 +61,9 @@ struct cfi_machine {
     /* Makes the rule of a Go function whose stack pointer is `depth` bytes below the caller's,
      * without what Go's call instruction pushes. */
     void (*settle_go)(int64_t depth, struct unwind_rule *rule);
+    /* Makes the rule of an entry of the linkage table, or of its header behind machine.h's
+     * find_plt_push; NULL where that is. */
+    void (*settle_plt)(bool is_pushed, struct unwind_rule *rule);
 };
 
 #endif

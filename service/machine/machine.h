@@ -49,6 +49,10 @@ struct machine {
     /* Finds the first entry at or after the offset `from`; false if there is none. */
     bool (*next_plt_entry)(const struct machine_plt *plt, size_t from,
                            struct machine_plt_entry *entry);
+    /* Where the header in front of the entries has stored what the linker's resolver needs: the
+     * offset behind that instruction; 0 = no header. NULL if linkers write call frame information
+     * of the section. */
+    size_t (*find_plt_push)(const struct machine_plt *plt);
     /* The part of a local function's name that names the target of a veneer, which the linker has
      * put between a call and its function; false if the name is not that of a veneer. */
     bool (*find_veneer_target)(const char *name, const char **target, size_t *len);

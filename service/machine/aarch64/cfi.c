@@ -78,6 +78,15 @@ static void settle_go(int64_t depth, struct unwind_rule *rule) {
     pack(&from, rule);
 }
 
+/* An entry changes nothing; its header pushes x16 and x30. */
+static void settle_plt(bool is_pushed, struct unwind_rule *rule) {
+    settle_go(0, rule);
+    if (!is_pushed)
+        return;
+    rule->cfa_offset = 16;
+    rule->arm64.link = -1;
+}
+
 const struct cfi_machine aarch64_cfi = {
     .registers = 32,
     .stack = SP,
@@ -119,4 +128,5 @@ const struct cfi_machine aarch64_cfi = {
     .signs_addresses = true,
     .settle = settle,
     .settle_go = settle_go,
+    .settle_plt = settle_plt,
 };

@@ -5,6 +5,7 @@ const struct machine machine_aarch64 = {
     .elf = EM_AARCH64,
     .relocations = {R_AARCH64_JUMP_SLOT, R_AARCH64_GLOB_DAT, R_AARCH64_ABS64},
     .next_plt_entry = aarch64_next_plt_entry,
+    .find_plt_push = aarch64_find_plt_push,
     .find_veneer_target = aarch64_find_veneer_target,
     /* siginfo is in front of it */
     .code = {.trampoline_at = aarch64_trampoline_at,

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #define BTI_C        0xd503245fu
+#define PUSH         0xa9bf7bf0u /* stp x16, x30, [sp, #-16]! */
 #define NOP          0xd503201fu
 #define BR_X17       0xd61f0220u
 #define ADRP_X16     0x90000010u
@@ -60,4 +61,9 @@ bool aarch64_next_plt_entry(const struct machine_plt *plt, size_t from,
         return true;
     }
     return false;
+}
+
+size_t aarch64_find_plt_push(const struct machine_plt *plt) {
+    size_t at = word_at(plt, 0) == BTI_C ? 4 : 0;
+    return word_at(plt, at) == PUSH ? at + 4 : 0;
 }

@@ -120,9 +120,37 @@ static void analyse(const struct functions *functions, uint32_t start, uint32_t 
     free(code);
 }
 
+static void add_plt(const struct functions *functions, const struct function *item, uint32_t end,
+                    struct unwind_rows *rows) {
+    const struct machine *machine = functions->machine;
+    uint32_t size = end - item->start;
+    struct machine_plt plt = {.len = size, .address = functions->origin + item->start};
+    struct machine_plt_entry header, first;
+    struct unwind_rule entry = rows->rules[0], pushed = rows->rules[0];
+    uint8_t *code = size <= MAX_NAMELESS ? read_code(functions, item->start, size) : NULL;
+    if (!code)
+        return;
+    plt.code = code;
+    machine->cfi->settle_plt(false, &entry);
+    machine->cfi->settle_plt(true, &pushed);
+    unwind_rows_add(rows, item->start, &entry);
+    size_t push = machine->find_plt_push(&plt);
+    if (push)
+        unwind_rows_add(rows, item->start + (uint32_t)push, &pushed);
+    if (push && machine->next_plt_entry(&plt, 0, &header) &&
+        machine->next_plt_entry(&plt, header.end, &first))
+        unwind_rows_add(rows, item->start + (uint32_t)first.start, &entry);
+    free(code);
+}
+
 static void add_function(struct functions *functions, const struct function *item, uint32_t end,
                          struct unwind_rows *rows) {
     struct unwind_rule rule;
+    if (item->go == FUNCTIONS_PLT) {
+        add_plt(functions, item, end, rows);
+        unwind_rows_gap(rows, end);
+        return;
+    }
     uint32_t from = functions_find_change(functions, item->start, end, &rule);
     if (item->start == functions->entry || functions_is_trampoline(functions, item->start)) {
         rule = item->start == functions->entry ? root : functions_trampoline_rule(functions);

@@ -65,6 +65,21 @@ static void add_symbols(struct functions *functions, const struct functions_know
     }
 }
 
+/* Linkage tables, where linkers write nothing about them. */
+static void add_plts(struct functions *functions, const struct functions_known *known) {
+    const struct elf_file *file = functions->file;
+    for (uint32_t i = 0; i < file->section_count && functions->machine->find_plt_push; i++) {
+        const Elf64_Shdr *section = &file->sections[i];
+        uint32_t before = functions->count;
+        if (!(section->sh_flags & SHF_EXECINSTR) || section->sh_size >= UNWIND_MAX_TEXT ||
+            strncmp(elf_section_name(file, section), ".plt", 4) != 0)
+            continue;
+        add(functions, known, section->sh_addr, 0, FUNCTIONS_PLT);
+        if (functions->count > before)
+            functions->items[before].end += (uint32_t)section->sh_size;
+    }
+}
+
 static void add_go(struct functions *functions, const struct functions_known *known) {
     for (uint32_t i = 0; i < functions->go.count && i < FUNCTIONS_MAX; i++) {
         struct go_function function = go_table_function(&functions->go, i);
@@ -151,7 +166,8 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
         symbols.len = 0; /* broken or too large: without these rows */
     (void)go_table_open(file, &functions->go);
     uint64_t go = functions->go.count < FUNCTIONS_MAX ? functions->go.count : FUNCTIONS_MAX;
-    functions->capacity = (uint32_t)(symbols.len / sizeof(Elf64_Sym) + go + 1);
+    functions->capacity =
+        (uint32_t)(symbols.len / sizeof(Elf64_Sym) + go + file->section_count + 1);
     functions->items = calloc(functions->capacity, sizeof *functions->items);
     bool has_memory = functions->items && collect_ranges(functions);
     if (has_memory) {
@@ -160,6 +176,7 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
         functions->root = elf_is_program(file) ? functions->entry : FUNCTIONS_NO_ENTRY;
         if (functions->entry != FUNCTIONS_NO_ENTRY) /* ld.so's has no symbol */
             add(functions, known, entry, ENTRY_BYTES, 0);
+        add_plts(functions, known);
         add_go(functions, known);
         add_symbols(functions, known, &symbols);
         sort(functions);

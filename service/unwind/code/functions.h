@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows for the code of a file that has no unwind information: Go's functions by Go's own table,
- * others by what their instructions do (analysis.h). Functions are known by the symbol table. Code
+ * others by what their instructions do (analysis.h), and arm64's linkage tables. Functions are known by the symbol table. Code
  * without symbols has no rows; rows say there whether any of it seems to keep frame pointers.
  * Trampolines of signals are found by their instructions. Also, where the kernel starts the file:
  * the root of stacks. One thread. */
@@ -15,6 +15,7 @@
 
 #define FUNCTIONS_MAX      (1u << 20)
 #define FUNCTIONS_NO_ENTRY UINT32_MAX
+#define FUNCTIONS_PLT      UINT32_MAX
 
 struct functions {
     const struct elf_file *file;
@@ -25,7 +26,7 @@ struct functions {
     struct go_table go;
     struct function {
         uint32_t start, end; /* end == start: unknown */
-        uint32_t go;         /* its number in Go's table + 1, or 0 */
+        uint32_t go;         /* its number in Go's table + 1; 0; or FUNCTIONS_PLT: a whole .plt */
     } * items;               /* by start */
     uint32_t count, capacity;
     uint32_t found; /* by the last search */

@@ -193,6 +193,32 @@ TEST(arm64_signal_trampolines_are_recognized_by_their_instructions) {
     CHECK_INT(at("f", 0)->cfa, ==, UNWIND_CFA_RSP);
 }
 
+/* Linkers write no call frame information of the linkage table. */
+static void check_plt(const char *flags, uint32_t push, uint32_t entry_bytes) {
+    fixture_write("calls.c", "void alpha(void); void beta(void);\n"
+                             "void calls(void) { alpha(); beta(); }\n");
+    fixture_must("ld.lld", ARM64 "-O1 -fPIC -shared %s calls.c -o made", flags);
+    CHECK_INT(build("made", NULL), ==, SONDE_OK);
+    uint64_t plt = strtoull(
+        fixture_line(
+            "readelf -SW made | sed 's/^ *\\[ *[0-9]*\\] //' | awk '$1 == \".plt\" {print $3}'"),
+        NULL, 16);
+    for (uint32_t offset = 0; offset < 32 + 2 * entry_bytes; offset += 4) {
+        const struct unwind_rule *rule = unwind_table_rule(table.data, plt + offset);
+        bool is_pushed = offset >= push && offset < 32;
+        CHECK_INT(rule->cfa, ==, UNWIND_CFA_RSP);
+        CHECK_INT(rule->cfa_offset, ==, is_pushed ? 16 : 0);
+        CHECK_INT(rule->arm64.link, ==, is_pushed ? -1 : UNWIND_SAME);
+        CHECK_INT(rule->arm64.frame, ==, UNWIND_SAME);
+    }
+    CHECK_INT(unwind_table_rule(table.data, plt + 32 + 2 * entry_bytes)->cfa, ==, UNWIND_CFA_NONE);
+}
+
+TEST(arm64_linkage_tables_have_rows_and_their_header_stores_x30) {
+    check_plt("-mbranch-protection=none", 4, 16);
+    check_plt("-mbranch-protection=standard -Wl,-z,force-bti", 8, 24);
+}
+
 TEST(arm64_entry_is_the_root_of_stacks_and_code_without_information_is_not_guessed) {
     fixture_write("made.s", "    .text\n    .globl _start\n    .type _start, %function\n_start:\n"
                             "    .cfi_startproc\n    bl bare\n    nop\n    .cfi_endproc\n"
