@@ -38,7 +38,7 @@ bool elf_input_of_file(int fd, struct elf_input *input);
 
 struct elf_file {
     struct elf_input input;
-    uint16_t type, machine; /* EM_X86_64 or EM_AARCH64 */
+    uint16_t type, machine; /* one that elf_check_machine accepts */
     Elf64_Phdr *segments;
     uint32_t segment_count;
     Elf64_Shdr *sections; /* NULL if the file has no usable section headers */

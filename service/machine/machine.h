@@ -29,6 +29,18 @@ struct machine_plt_entry {
     uint64_t slot;     /* address of the slot that it jumps through */
 };
 
+struct machine_text {
+    const uint8_t *code;
+    size_t len;
+    uint64_t address;
+};
+
+/* A call, and the address, relative to its own, that the code loads before for the third
+ * argument. */
+struct machine_call {
+    uint64_t target, argument;
+};
+
 struct machine_code {
     /* Bytes of the trampoline that a signal's handler returns to, if one begins here; else 0. */
     size_t (*trampoline_at)(const uint8_t *code, size_t len);
@@ -44,7 +56,8 @@ struct machine_code {
 struct cfi_machine; /* service/machine/cfi_machine.h */
 
 struct machine {
-    uint16_t elf; /* EM_* */
+    uint16_t elf;          /* EM_* */
+    uint32_t largest_page; /* of its kernels: 4096, or 4, 16 or 64 KiB */
     struct machine_relocations relocations;
     /* Finds the first entry at or after the offset `from`; false if there is none. */
     bool (*next_plt_entry)(const struct machine_plt *plt, size_t from,
@@ -56,6 +69,9 @@ struct machine {
     /* The part of a local function's name that names the target of a veneer, which the linker has
      * put between a call and its function; false if the name is not that of a veneer. */
     bool (*find_veneer_target)(const char *name, const char **target, size_t *len);
+    /* Finds the next such call at or after the offset *at, and moves *at behind what it has
+     * read. */
+    bool (*next_call)(const struct machine_text *text, size_t *at, struct machine_call *call);
     struct machine_code code;
     const struct cfi_machine *cfi;
 };

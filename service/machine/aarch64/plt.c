@@ -34,9 +34,7 @@ static uint32_t word_at(const struct machine_plt *plt, size_t at) {
 
 /* The slot that adrp, at `address`, and ldr load. */
 static uint64_t slot_of(uint64_t address, uint32_t adrp, uint32_t ldr) {
-    uint64_t pages = (uint64_t)(adrp >> 5 & 0x7ffff) << 2 | (adrp >> 29 & 3);
-    pages = (pages ^ 1u << 20) - (1u << 20); /* 21 bits with a sign */
-    return (address & ~(uint64_t)0xfff) + (pages << 12) + (ldr >> 10 & 0xfff) * 8u;
+    return aarch64_page_of(address, adrp) + (ldr >> 10 & 0xfff) * 8u;
 }
 
 /* The offset behind the entry's jump and what fills its last bytes. */

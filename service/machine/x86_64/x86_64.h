@@ -9,6 +9,7 @@
 
 bool x86_64_next_plt_entry(const struct machine_plt *plt, size_t from,
                            struct machine_plt_entry *entry);
+bool x86_64_next_call(const struct machine_text *text, size_t *at, struct machine_call *call);
 size_t x86_64_trampoline_at(const uint8_t *code, size_t len);
 uint32_t x86_64_count_frames(const uint8_t *code, size_t len);
 extern const struct cfi_machine x86_64_cfi;

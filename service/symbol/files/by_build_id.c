@@ -4,6 +4,7 @@
  * three places: open modules, debug files on disk (uploads first), and the cache, whose tables may
  * have outlived the file they were built from. Anybody can write a file with any build-id, so
  * trusted files (file_identity.h) come before those of users. */
+#include "service/machine/machine.h"
 #include "service/symbol/files/file_info.h"
 #include "service/symbol/files/files.h"
 #include "service/symbol/store.h"
@@ -227,13 +228,13 @@ sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
 
 /* --- addresses of a debug file ---------------------------------------------------------------- */
 
-/* Where the mapping of a segment starts: at its first page. The page size is that of the machine on
+/* Where the mapping of a segment starts: at its first page. The page size is that of the kernel on
  * which the mapping was seen: arm64 has three. Loaders align a file by its p_align, which tells the
  * sizes apart; where it does not, the smallest is the usual one. */
 static uint64_t first_page(const struct elf_file *elf, const Elf64_Phdr *segment, uint64_t start) {
-    static const uint64_t sizes[] = {PAGE, 4 * PAGE, 16 * PAGE};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && elf->machine == EM_AARCH64; i++) {
-        uint64_t page = segment->p_vaddr & ~(sizes[i] - 1);
+    uint64_t largest = machine_of(elf->machine)->largest_page;
+    for (uint64_t size = PAGE; size <= largest && largest > PAGE; size *= 4) {
+        uint64_t page = segment->p_vaddr & ~(size - 1);
         if (segment->p_align > 0 && (start - page) % segment->p_align == 0)
             return page;
     }

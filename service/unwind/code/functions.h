@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Rows for the code of a file that has no unwind information: Go's functions by Go's own table,
- * others by what their instructions do (analysis.h), and arm64's linkage tables. Functions are known by the symbol table. Code
- * without symbols has no rows; rows say there whether any of it seems to keep frame pointers.
- * Trampolines of signals are found by their instructions. Also, where the kernel starts the file:
- * the root of stacks. One thread. */
+ * others by what their instructions do (analysis.h), and arm64's linkage tables. Functions are
+ * known by the symbol table. Code without symbols has no rows; rows say there whether any of it
+ * seems to keep frame pointers. Trampolines of signals are found by their instructions. Also, where
+ * the kernel starts the file: the root of stacks. One thread. */
 #ifndef SONDE_SERVICE_UNWIND_CODE_FUNCTIONS_H
 #define SONDE_SERVICE_UNWIND_CODE_FUNCTIONS_H
 

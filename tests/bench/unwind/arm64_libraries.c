@@ -15,7 +15,7 @@ static bool print_file(const char *path) {
     struct arm64_rows rows;
     struct coverage coverage;
     struct sonde_diag diag = {0};
-    sonde_err err = arm64_rows_compare(path, &rows, &diag);
+    sonde_err err = arm64_rows_compare(path, path, false, &rows, &diag);
     if (!err)
         err = coverage_of(path, &coverage, &diag);
     const char *slash = strrchr(path, '/');

@@ -128,6 +128,30 @@ TEST(arm64_veneers_of_gnu_ld_are_named_after_their_target_and_functions_keep_the
     sonde_buf_finish(&text);
 }
 
+/* --- a function of libstdc++ ------------------------------------------------------------------ */
+
+/* As in Debian's libstdc++: the routine of std::thread is not exported, but passed to a call. */
+TEST(the_routine_of_threads_in_a_stripped_arm64_libstdcxx_is_named) {
+    fixture_write(
+        "threads.s",
+        "    .text\n"
+        "#define START _ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_"
+        "deleteIS1_EEPFvvE\n"
+        "    .globl START\n    .type START, %function\nSTART:\n    .cfi_startproc\n"
+        "    stp x29, x30, [sp, #-16]!\n    adrp x2, other\n    bl outside\n"
+        "    adrp x2, routine\n    mov x29, sp\n    add x2, x2, :lo12:routine\n"
+        "    mov x1, #0\n    bl pthread_create\n    ldp x29, x30, [sp], #16\n    ret\n"
+        "    .cfi_endproc\n    .size START, .-START\n"
+        "    .type other, %function\nother:\n    .cfi_startproc\n    ret\n"
+        "    .cfi_endproc\n    .size other, .-other\n"
+        "    .type routine, %function\nroutine:\n    .cfi_startproc\n    nop\n    ret\n"
+        "    .cfi_endproc\n    .size routine, .-routine\n");
+    fixture_must("ld.lld", ARM64 "-x assembler-with-cpp threads.s -shared -o threads && "
+                                 "llvm-strip -o bare threads");
+    CHECK_STR(name_at("bare", nm("threads", "routine") + 4), "execute_native_thread_routine");
+    CHECK_STR(name_at("bare", nm("threads", "other")), "");
+}
+
 /* --- debug information ------------------------------------------------------------------------ */
 
 #define PLANTED(name) "__attribute__((noinline)) long " name "(long x) { return twice(x) + 1; }\n"

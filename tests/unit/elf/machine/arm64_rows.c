@@ -150,7 +150,7 @@ static bool agrees(const struct unwind_rule *rule, const struct row *row, struct
     for (unsigned i = FIRST; i <= LAST && is_same; i++) {
         int64_t ours = our_place(rule, i);
         is_lost |= ours == LOST;
-        is_same = ours == row->saved[i] || (ours == LOST && i < 29);
+        is_same = ours == row->saved[i] || (ours == LOST && i < 29) || (i == 29 && rows->is_go);
     }
     rows->lost += is_lost;
     return is_same;
@@ -182,21 +182,22 @@ static void compare_row(const struct sonde_buf *table, uint64_t address, const s
                8 * rule->arm64.frame, 8 * rule->arm64.link);
 }
 
-sonde_err arm64_rows_compare(const char *path, struct arm64_rows *rows, struct sonde_diag *diag) {
+sonde_err arm64_rows_compare(const char *path, const char *unstripped, bool is_go,
+                             struct arm64_rows *rows, struct sonde_diag *diag) {
     struct sonde_buf table = {0};
     struct columns columns = {0};
     struct row row;
     char command[4200], *line = NULL;
     size_t room = 0;
     uint64_t address;
-    *rows = (struct arm64_rows){0};
+    *rows = (struct arm64_rows){.is_go = is_go};
     sonde_err err = build(path, &table, diag);
     if (err)
         return err;
     const struct unwind_header *header = (const struct unwind_header *)table.data;
     rows->rows = header->row_count;
     rows->table_bytes = header->total_bytes;
-    snprintf(command, sizeof command, "readelf -wF '%s'", path);
+    snprintf(command, sizeof command, "readelf -wF '%s'", unstripped);
     FILE *dump = popen(command, "re");
     while (dump && getline(&line, &room, dump) > 0)
         if (read_line(line, &columns, &address, &row))

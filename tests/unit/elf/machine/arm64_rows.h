@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct arm64_rows {
+    bool is_go;
     uint64_t compared, different;
     uint64_t complex; /* readelf has an expression, and our row says that it is too complex */
     uint64_t lost;    /* rows that lose a register, because it is too far from x29 */
@@ -18,8 +19,10 @@ struct arm64_rows {
     uint64_t rows, table_bytes;
 };
 
-/* Prints the first differences. SONDE_IO: readelf has failed; errors of unwind_table_build_any. */
-SONDE_MUST_USE sonde_err arm64_rows_compare(const char *path, struct arm64_rows *rows,
-                                            struct sonde_diag *diag);
+/* Compares the table of the file `path` with what readelf says of `unstripped`, which may be the
+ * same. is_go: x29 is not compared, which Go's linker leaves out. Prints the first differences.
+ * SONDE_IO: readelf has failed; errors of unwind_table_build_any. */
+SONDE_MUST_USE sonde_err arm64_rows_compare(const char *path, const char *unstripped, bool is_go,
+                                            struct arm64_rows *rows, struct sonde_diag *diag);
 
 #endif
