@@ -4,6 +4,7 @@
  * return address in x30, signed addresses, large frames, trampolines; and that a table of another
  * machine is refused. */
 #include "service/unwind/table/table_build.h"
+#include "service/unwind/table/table_cache.h"
 #include "service/unwind/table/table_lookup.h"
 #include "tests/unit/check.h"
 #include "tests/unit/elf/machine/arm64_rows.h"
@@ -330,6 +331,37 @@ TEST(a_table_of_another_machine_is_refused) {
     CHECK_INT(unwind_table_build(fd, &table, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "a mapped file is for arm64, and its unwind table does not fit x86-64");
     close(fd);
+}
+
+static void write_table(const char *path) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    CHECK_INT(write(fd, table.data, table.len), ==, (ssize_t)table.len);
+    close(fd);
+}
+
+/* Two machines may share a data directory: what the other one stored is built again. */
+TEST(a_stored_table_of_another_machine_is_discarded_and_its_file_is_refused) {
+    struct unwind_cache *cache;
+    struct unwind_cache_counters counters;
+    struct sonde_diag diag = {0};
+    int memfd;
+    size_t bytes;
+    assemble("    .text\n    .globl f\nf:\n    .cfi_startproc\n    nop\n    .cfi_endproc\n");
+    CHECK_INT(unwind_cache_create(fixture_path("tables"), 0, &cache, NULL), ==, SONDE_OK);
+    write_table(fixture_path("tables/same.unwind"));
+    int own = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    CHECK_INT(unwind_cache_get(cache, "same", own, -1, NULL, &memfd, &bytes), ==, SONDE_OK);
+    close(memfd);
+    unwind_cache_counters(cache, &counters);
+    CHECK_INT(counters.discarded, ==, 1);
+    CHECK_INT(counters.builds, ==, 1);
+    int other = open(fixture_path("made"), O_RDONLY | O_CLOEXEC);
+    CHECK_INT(unwind_cache_get(cache, "other", other, -1, &diag, &memfd, &bytes), ==,
+              SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "a mapped file is for arm64") == diag.text);
+    close(own);
+    close(other);
+    unwind_cache_destroy(cache);
 }
 
 TEST(arm64_rules_out_of_bounds_are_refused) {
