@@ -116,7 +116,7 @@ struct unwind_header {
     uint32_t complex_rows;  /* rows with UNWIND_NONE_COMPLEX */
     uint32_t covered_bytes; /* bytes of text that are not UNWIND_NONE_GAP */
     uint32_t build_id_bytes;
-    uint32_t machine; /* EM_* of the file; readers refuse a table of another machine */
+    uint32_t machine; /* EM_* of the file; 0 = EM_X86_64. Readers refuse one of another machine. */
     uint8_t build_id[UNWIND_ID_BYTES];
     uint64_t hot_offset;   /* u64[rule_count]; see unwind_rule_hot */
     uint64_t rules_offset; /* struct unwind_rule[rule_count], directly after the hot rules */

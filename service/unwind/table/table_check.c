@@ -6,6 +6,7 @@
 #include "service/machine/rules.h"
 #include "service/unwind/table/table.h"
 
+#include <elf.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -58,9 +59,14 @@ static bool layout_fits(const struct unwind_header *header, size_t size) {
            header->pcs_offset == pcs && header->total_bytes == end && size == end;
 }
 
+/* Tables of Sonde 0.2 name no machine, because it knew one. Its sonded may serve our guest. */
+static uint32_t machine_of_table(const struct unwind_header *header) {
+    return header->machine ? header->machine : EM_X86_64;
+}
+
 static bool header_sane(uint32_t machine, const struct unwind_header *header, size_t size) {
     if (header->magic != UNWIND_MAGIC || header->version != UNWIND_VERSION ||
-        header->machine != machine || !machine_rules_of(machine) ||
+        machine_of_table(header) != machine || !machine_rules_of(machine) ||
         header->header_bytes != sizeof *header || header->build_id_bytes > UNWIND_ID_BYTES)
         return false;
     if (header->rule_count == 0 || header->rule_count > UNWIND_MAX_RULES ||
@@ -75,7 +81,7 @@ static bool rules_sane(const struct unwind_header *header) {
     const uint8_t *image = (const uint8_t *)header;
     const uint64_t *hot = (const uint64_t *)(image + header->hot_offset);
     const struct unwind_rule *rules = (const struct unwind_rule *)(image + header->rules_offset);
-    const struct machine_rules *machine = machine_rules_of(header->machine);
+    const struct machine_rules *machine = machine_rules_of(machine_of_table(header));
     for (uint32_t i = 0; i < header->rule_count; i++)
         if (!machine->is_sane(&rules[i]) || hot[i] != machine->hot(&rules[i]))
             return false;

@@ -323,13 +323,25 @@ TEST(a_table_of_another_machine_is_refused) {
     header->machine = EM_RISCV; /* of which Sonde has no rules */
     header->checksum = unwind_table_checksum(table.data, table.len);
     CHECK_INT(unwind_table_check_for(EM_RISCV, table.data, table.len), ==, SONDE_CORRUPT);
-    header->machine = 0; /* of a version that knew one machine */
+    header->machine = 0; /* of Sonde 0.2, which knew one machine */
     header->checksum = unwind_table_checksum(table.data, table.len);
-    CHECK_INT(unwind_table_check(table.data, table.len), ==, SONDE_CORRUPT);
+    CHECK_INT(unwind_table_check_for(EM_AARCH64, table.data, table.len), ==, SONDE_CORRUPT);
     int fd = open(fixture_path("made"), O_RDONLY | O_CLOEXEC);
     sonde_buf_finish(&table);
     CHECK_INT(unwind_table_build(fd, &table, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "a mapped file is for arm64, and its unwind table does not fit x86-64");
+    close(fd);
+}
+
+TEST(a_table_of_sonde_0_2_is_one_of_x86_64) {
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    sonde_buf_finish(&table);
+    CHECK_INT(unwind_table_build(fd, &table, NULL), ==, SONDE_OK);
+    struct unwind_header *header = (struct unwind_header *)table.data;
+    CHECK_INT(header->machine, ==, EM_X86_64);
+    header->machine = 0;
+    header->checksum = unwind_table_checksum(table.data, table.len);
+    CHECK_INT(unwind_table_check_for(EM_X86_64, table.data, table.len), ==, SONDE_OK);
     close(fd);
 }
 
