@@ -28,10 +28,13 @@ GUEST = ["//service/guest:__subpackages__", "//service/engine:__subpackages__"] 
 # Sampling from outside. service/rpc reads the list of rights, service/recording the processes' CPU time.
 HOST = ["//service/host:__subpackages__", "//service/recording:__subpackages__", "//service/export:__subpackages__", "//service/engine:__subpackages__", "//service/rpc:__subpackages__"] + _PROGRAMS + _TESTS
 
-UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__", "//service/host:__subpackages__", "//service/guest:__subpackages__"] + _TESTS
+UNWIND = ["//service/unwind:__subpackages__", "//service/machine:__pkg__", "//service/engine:__subpackages__", "//service/host:__subpackages__", "//service/guest:__subpackages__"] + _TESTS
 
 # The parts of ELF files that only sonded reads; api/elf is for everybody.
 ELF = ["//service:__subpackages__"] + _TESTS
+
+# What differs between the machines whose files Sonde reads.
+MACHINE = ["//service:__subpackages__"] + _TESTS
 
 # Targets' identities and rights.
 PROCESS = ["//service:__subpackages__"] + _TESTS

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/elf/elf.h"
 
+#include "api/elf/machine.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,11 +53,6 @@ static void *read_array(const struct elf_input *input, uint64_t offset, uint64_t
     return items;
 }
 
-static bool header_is_ours(const Elf64_Ehdr *header) {
-    return memcmp(header->e_ident, ELFMAG, SELFMAG) == 0 &&
-           header->e_ident[EI_CLASS] == ELFCLASS64 && header->e_ident[EI_DATA] == ELFDATA2LSB;
-}
-
 /* Section headers are optional: a file without them, or with broken ones, still has its segments.
  * Large files keep the number of sections and the index of the names in section 0. */
 static void open_sections(struct elf_file *elf, const Elf64_Ehdr *header) {
@@ -103,14 +100,25 @@ static sonde_err open_segments(struct elf_file *elf, const Elf64_Ehdr *header,
 sonde_err elf_open(const struct elf_input *input, struct elf_file *elf, struct sonde_diag *diag) {
     *elf = (struct elf_file){.input = *input};
     Elf64_Ehdr header;
-    if (!elf_read(input, 0, &header, sizeof header) || !header_is_ours(&header))
+    if (!elf_read(input, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "not a 64-bit little-endian ELF file");
+    sonde_err err = elf_check_machine(&header, diag);
+    if (err)
+        return err;
     elf->type = header.e_type;
     elf->machine = header.e_machine;
-    sonde_err err = open_segments(elf, &header, diag);
+    err = open_segments(elf, &header, diag);
     if (!err)
         open_sections(elf, &header);
     return err;
+}
+
+bool elf_is_for_other_machine(int fd, struct sonde_diag *diag) {
+    struct elf_input input;
+    Elf64_Ehdr header;
+    return elf_input_of_file(fd, &input) && elf_read(&input, 0, &header, sizeof header) &&
+           memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+           elf_check_machine(&header, diag) != SONDE_OK;
 }
 
 void elf_finish(struct elf_file *elf) {

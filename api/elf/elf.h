@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bounded reader of 64-bit little-endian ELF files: headers, segments, sections by name, notes.
+ * A bounded reader of ELF files for x86-64 and arm64: headers, segments, sections by name, notes.
  * It is in api/ because clients and the service share it: the command line inspects a program
  * before it starts it, sonded unwinds and symbolizes. What only sonded needs (compressed sections,
  * links to debug files) is in service/elf, with the libraries that it takes.
@@ -38,7 +38,7 @@ bool elf_input_of_file(int fd, struct elf_input *input);
 
 struct elf_file {
     struct elf_input input;
-    uint16_t type, machine;
+    uint16_t type, machine; /* one that elf_check_machine accepts */
     Elf64_Phdr *segments;
     uint32_t segment_count;
     Elf64_Shdr *sections; /* NULL if the file has no usable section headers */
@@ -48,11 +48,14 @@ struct elf_file {
     size_t section_names_len;
 };
 
-/* SONDE_INVALID_ARGUMENT: not a 64-bit little-endian ELF file. SONDE_CORRUPT: it is one, but its
- * program headers are outside the file or too many. Call elf_finish after either. */
+/* SONDE_INVALID_ARGUMENT: not an ELF file, or one for another machine (machine.h), which the diag
+ * names. SONDE_CORRUPT: its program headers are outside the file or too many. Call elf_finish after
+ * either. */
 SONDE_MUST_USE sonde_err elf_open(const struct elf_input *input, struct elf_file *elf,
                                   struct sonde_diag *diag);
 void elf_finish(struct elf_file *elf);
+/* Whether fd is an ELF file of another machine; the diag then has elf_open's sentence. */
+bool elf_is_for_other_machine(int fd, struct sonde_diag *diag);
 
 const char *elf_section_name(const struct elf_file *elf, const Elf64_Shdr *section);
 /* The first section of that name or type; NULL if there is none. */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define GO_LIMIT   ((size_t)512 << 20)
-#define GO_POINTER 8u /* x86-64 */
+#define GO_POINTER 8u /* bytes, on all machines that Sonde reads files for */
 
 struct go_layout {
     uint32_t magic;
@@ -69,7 +69,8 @@ static uint64_t text_start(const struct elf_file *elf, const struct go_table *ta
 static bool read_header(const struct elf_file *elf, struct go_table *table) {
     const struct go_layout *layout = table->layout = find_layout(table);
     uint64_t len = table->section.len;
-    if (!layout)
+    table->quantum = (uint8_t)number_at(table, 6, 1);
+    if (!layout || table->quantum == 0)
         return false;
     table->count = word(table, 0);
     table->start = layout->entry == 4 ? text_start(elf, table) : 0;
@@ -133,7 +134,7 @@ bool go_table_next_depth(const struct go_table *table, struct go_depth *depth) {
         change > UINT32_MAX || depth->pc > UINT32_MAX)
         return false;
     depth->depth += change & 1 ? -(int64_t)(change >> 1) - 1 : (int64_t)(change >> 1);
-    depth->pc += len; /* (x86-64's quantum is 1) */
+    depth->pc += len * table->quantum;
     depth->at = (uint64_t)(cursor.at - bytes);
     return true;
 }

@@ -12,7 +12,8 @@
 struct go_table {
     struct sonde_buf section;
     const struct go_layout *layout;
-    uint64_t count; /* of functions, sorted by address */
+    uint8_t quantum; /* bytes that instructions are a multiple of */
+    uint64_t count;  /* of functions, sorted by address */
     uint64_t start, functions, names, names_end, depths;
 };
 

@@ -115,6 +115,7 @@ enum symbol_reason {
     SYMBOL_REASON_NO_FILE,         /* the file could not be opened */
     SYMBOL_REASON_BINARY_REPLACED, /* the file was deleted, or its path is another file now */
     SYMBOL_REASON_NOT_ELF,
+    SYMBOL_REASON_OTHER_MACHINE, /* an ELF file that is not for x86-64 or arm64 */
     SYMBOL_REASON_STRIPPED,      /* only exported functions have names */
     SYMBOL_REASON_KERNEL_HIDDEN, /* kptr_restrict shows zeros */
     SYMBOL_REASON_MEMORY,        /* JIT code; its names exceed the memory of the process's user */

@@ -4,6 +4,7 @@
  * three places: open modules, debug files on disk (uploads first), and the cache, whose tables may
  * have outlived the file they were built from. Anybody can write a file with any build-id, so
  * trusted files (file_identity.h) come before those of users. */
+#include "service/machine/machine.h"
 #include "service/symbol/files/file_info.h"
 #include "service/symbol/files/files.h"
 #include "service/symbol/store.h"
@@ -127,7 +128,9 @@ bool symbol_file_has_build_id(int fd, const char *build_id) {
     return strcmp(text, build_id) == 0;
 }
 
-static struct symbol_module *find_in_roots(struct symbol_store *store, const char *build_id) {
+/* *is_refused: the directories have a file of that name, which `refusal` refuses. */
+static struct symbol_module *find_in_roots(struct symbol_store *store, const char *build_id,
+                                           bool *is_refused, struct sonde_diag *refusal) {
     char path[PATH_MAX];
     for (const char *at = store->debug_roots; *at;) {
         size_t len = strcspn(at, ":");
@@ -136,10 +139,12 @@ static struct symbol_module *find_in_roots(struct symbol_store *store, const cha
                                 build_id, build_id + 2) < PATH_MAX)
             fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct symbol_module *module = NULL;
-        if (fd >= 0 && !symbol_file_has_build_id(fd, build_id))
+        if (fd >= 0 && !symbol_file_has_build_id(fd, build_id)) {
+            *is_refused |= elf_is_for_other_machine(fd, refusal);
             close(fd);
-        else if (fd >= 0 && symbol_module_open_file(store, fd, path, &module) == SONDE_OK)
+        } else if (fd >= 0 && symbol_module_open_file(store, fd, path, &module) == SONDE_OK) {
             return module;
+        }
         at += len + (at[len] == ':');
     }
     return NULL;
@@ -194,17 +199,21 @@ static struct symbol_module *find_in_cache(struct symbol_store *store, const cha
 sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
                              struct symbol_module **module, struct sonde_diag *diag) {
     char wanted[SYMBOL_BUILD_ID_TEXT];
+    bool is_refused = false;
+    struct sonde_diag refusal = {0};
     *module = NULL;
     if (!symbol_build_id_read(build_id, wanted))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "\"%.80s\" is not a build-id (4 to 64 hexadecimal digits)", build_id);
     struct symbol_module *found = find_open(store, wanted, true);
     if (!found)
-        found = find_in_roots(store, wanted);
+        found = find_in_roots(store, wanted, &is_refused, &refusal);
     if (!found)
         found = find_open(store, wanted, false);
     if (!found)
         found = find_in_cache(store, wanted);
+    if (!found && is_refused)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s", refusal.text);
     if (!found)
         return sonde_fail(diag, SONDE_NOT_FOUND,
                           symbol_fetch_want(store->fetch, wanted)
@@ -219,10 +228,23 @@ sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
 
 /* --- addresses of a debug file ---------------------------------------------------------------- */
 
+/* Where the mapping of a segment starts: at its first page. The page size is that of the kernel on
+ * which the mapping was seen: arm64 has three. Loaders align a file by its p_align, which tells the
+ * sizes apart; where it does not, the smallest is the usual one. */
+static uint64_t first_page(const struct elf_file *elf, const Elf64_Phdr *segment, uint64_t start) {
+    uint64_t largest = machine_of(elf->machine)->largest_page;
+    for (uint64_t size = PAGE; size <= largest && largest > PAGE; size *= 4) {
+        uint64_t page = segment->p_vaddr & ~(size - 1);
+        if (segment->p_align > 0 && (start - page) % segment->p_align == 0)
+            return page;
+    }
+    return segment->p_vaddr & ~(uint64_t)(PAGE - 1);
+}
+
 /* A debug file's segments have lost their file offsets, so a mapping cannot be matched to one by
- * its offset. If only one segment is executable, the mapping starts at that segment's first
- * page. */
-static bool find_only_code(const struct symbol_module *module, uint64_t *vaddr) {
+ * its offset. If only one segment is executable, the mapping, which starts at `start`, is of its
+ * first page. */
+static bool find_only_code(const struct symbol_module *module, uint64_t start, uint64_t *vaddr) {
     struct elf_input input;
     struct elf_file elf = {0};
     uint32_t count = 0;
@@ -231,7 +253,7 @@ static bool find_only_code(const struct symbol_module *module, uint64_t *vaddr) 
             const Elf64_Phdr *segment = &elf.segments[i];
             if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || segment->p_memsz == 0)
                 continue;
-            *vaddr = segment->p_vaddr & ~(uint64_t)(PAGE - 1);
+            *vaddr = first_page(&elf, segment, start);
             count++;
         }
     }
@@ -244,7 +266,7 @@ bool symbol_module_bias_of(const struct symbol_module *module, const struct symb
     uint64_t vaddr;
     if (symbol_module_bias(module, mapping, bias))
         return true;
-    if (module->load_count > 0 || module->fd < 0 || !find_only_code(module, &vaddr))
+    if (module->load_count > 0 || module->fd < 0 || !find_only_code(module, mapping->start, &vaddr))
         return false;
     *bias = mapping->start - vaddr;
     return true;

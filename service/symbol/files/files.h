@@ -28,7 +28,7 @@ bool symbol_file_has_build_id(int fd, const char *build_id);
 
 /* Finds a file with that build-id: a mapped file, else an upload or a debug file on this machine,
  * else the cached tables of a file that is gone. The caller releases *module. SONDE_NOT_FOUND,
- * SONDE_INVALID_ARGUMENT. */
+ * SONDE_INVALID_ARGUMENT (also for a file of another machine, which the sentence names). */
 SONDE_MUST_USE sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
                                             struct symbol_module **module, struct sonde_diag *diag);
 /* Like symbol_module_bias, but also for debug files, whose segments have lost their file

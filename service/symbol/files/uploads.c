@@ -184,8 +184,8 @@ static sonde_err check(const struct symbol_upload *upload, struct symbol_file *f
                           (unsigned long long)upload->written, (unsigned long long)upload->size);
     sonde_err err = SONDE_CORRUPT;
     if (elf_input_of_file(upload->fd, &input))
-        err = elf_open(&input, &elf, NULL);
-    if (err == SONDE_CORRUPT || err == SONDE_INVALID_ARGUMENT)
+        err = elf_open(&input, &elf, diag);
+    if (err == SONDE_CORRUPT)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "not a 64-bit little-endian ELF file");
     if (!err)
         err = check_elf(&elf, file, diag);

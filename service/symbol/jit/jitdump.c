@@ -3,6 +3,7 @@
 
 #include "api/base/array.h"
 #include "api/text/utf8.h"
+#include "service/machine/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +300,8 @@ static bool read_header(struct symbol_jitdump *dump, const struct elf_input *inp
         return false;
     hash_index_init(&dump->index);
     dump->is_broken = header.magic != MAGIC || header.version != VERSION ||
-                      header.machine != EM_X86_64 || header.total_size < sizeof header;
+                      header.machine > UINT16_MAX || !machine_of((uint16_t)header.machine) ||
+                      header.total_size < sizeof header;
     dump->at = header.total_size;
     return !dump->is_broken;
 }

@@ -123,7 +123,8 @@ sonde_err symbol_module_read_file(struct symbol_module *module, int fd, pid_t pi
     sonde_err err = SONDE_OK;
     module->fd = fd;
     if (!elf_input_of_file(fd, &input) || elf_open(&input, &elf, NULL) != SONDE_OK) {
-        module->reason = SYMBOL_REASON_NOT_ELF;
+        module->reason = elf_is_for_other_machine(fd, NULL) ? SYMBOL_REASON_OTHER_MACHINE
+                                                            : SYMBOL_REASON_NOT_ELF;
     } else if (!keep_loads(module, &elf)) {
         err = SONDE_OUT_OF_MEMORY;
     } else {

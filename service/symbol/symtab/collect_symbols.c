@@ -8,12 +8,14 @@
 #include "api/base/array.h"
 #include "service/elf/inflate.h"
 #include "service/elf/sections.h"
+#include "service/machine/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define SYMTAB_LIMIT    (SYMBOL_MAX_SYMBOLS * sizeof(Elf64_Sym))
 #define DEBUGDATA_LIMIT ((size_t)256 << 20)
+#define VENEER_LIMIT    ((size_t)4096) /* bytes of the name of a veneer's target */
 
 enum source { FROM_SYMTAB, FROM_DYNSYM };
 
@@ -92,8 +94,10 @@ static bool type_counts(const Elf64_Sym *symbol) {
 }
 
 static bool name_counts(const Elf64_Sym *symbol, const char *name) {
-    if (name[0] == 0 || name[0] == '$') /* mapping symbols: $x, $d */
+    if (name[0] == 0)
         return false;
+    if (name[0] == '$' && ELF64_ST_TYPE(symbol->st_info) == STT_NOTYPE)
+        return false; /* a mapping symbol: $x, $d, $x.7 (Swift's functions also begin with '$') */
     if (name[0] == '.' && name[1] == 'L') /* local labels that the assembler kept */
         return false;
     return ELF64_ST_TYPE(symbol->st_info) != STT_NOTYPE || symbol->st_size > 0 || name[0] != '.';
@@ -117,6 +121,22 @@ static void add_symbol(struct symbol_collection *collection, const Elf64_Sym *sy
     symbol_collection_add(collection, item);
 }
 
+/* The name of a symbol whose own name is at offset `own` of the names; that of its target if it is
+ * a veneer. */
+static uint32_t name_of(const struct elf_file *elf, const Elf64_Sym *symbol, uint32_t own,
+                        struct symbol_collection *collection) {
+    const char *target;
+    size_t len;
+    char copy[VENEER_LIMIT];
+    if (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
+        !machine_of(elf->machine)
+             ->find_veneer_target(collection->names.data + own, &target, &len) ||
+        len > sizeof copy || collection->names.len > SYMBOL_MAX_NAME_BYTES)
+        return own;
+    memcpy(copy, target, len); /* because the names move when they grow */
+    return symbol_collection_name(collection, copy, len, "");
+}
+
 /* Adds the symbols of one table. Most of its string table is used, so all of it is copied. */
 static bool collect_table(const struct elf_file *elf, const Elf64_Shdr *table, enum source source,
                           struct symbol_collection *collection) {
@@ -135,7 +155,8 @@ static bool collect_table(const struct elf_file *elf, const Elf64_Shdr *table, e
             memcpy(&symbol, symbols.data + i, sizeof symbol);
             if (type_counts(&symbol) && symbol.st_name < text.len &&
                 name_counts(&symbol, text.data + symbol.st_name))
-                add_symbol(collection, &symbol, base + symbol.st_name, source);
+                add_symbol(collection, &symbol,
+                           name_of(elf, &symbol, base + symbol.st_name, collection), source);
         }
     }
     sonde_buf_finish(&symbols);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names the entries of the procedure linkage table. Layouts differ (.plt with a header, .plt.sec
- * with endbr64, .plt.got with 8 or 16 bytes per entry, lld's own), so entries are not counted.
- * Instead, each entry is searched for its indirect jump,
- *
- *     [f3 0f 1e fa]  [f2]  ff 25 <disp32>        jmp *slot(%rip)
- *
- * and the relocation of that slot names the function. x86-64 only. */
+ * Names the entries of the procedure linkage table: each jumps through a slot, and the slot's
+ * relocation names the function. service/machine finds the entries, whose layouts differ. */
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include "service/elf/sections.h"
+#include "service/machine/machine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +30,7 @@ static int compare_slots(const void *left, const void *right) {
 static void add_relocations(const struct elf_file *elf, const Elf64_Shdr *section,
                             struct slots *slots) {
     struct sonde_buf bytes = {0};
+    const struct machine_relocations *types = &machine_of(elf->machine)->relocations;
     if (elf_load(elf, section, PLT_LIMIT, &bytes) == SONDE_OK) {
         size_t count = bytes.len / sizeof(Elf64_Rela);
         struct slot *items = realloc(slots->items, (slots->count + count + 1) * sizeof *items);
@@ -42,7 +39,7 @@ static void add_relocations(const struct elf_file *elf, const Elf64_Shdr *sectio
             Elf64_Rela entry;
             memcpy(&entry, bytes.data + i * sizeof entry, sizeof entry);
             uint32_t type = (uint32_t)ELF64_R_TYPE(entry.r_info);
-            if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
+            if (type == types->jump_slot || type == types->glob_dat)
                 items[slots->count++] =
                     (struct slot){entry.r_offset, (uint32_t)ELF64_R_SYM(entry.r_info)};
         }
@@ -58,18 +55,6 @@ static struct slots collect_slots(const struct elf_file *elf) {
     if (slots.count > 1)
         qsort(slots.items, slots.count, sizeof *slots.items, compare_slots);
     return slots;
-}
-
-/* The address of the slot that an entry jumps through; 0 = no such jump. */
-static uint64_t jump_slot(const uint8_t *entry, size_t len, uint64_t address) {
-    for (size_t i = 0; i + 6 <= len; i++) {
-        if (entry[i] != 0xff || entry[i + 1] != 0x25)
-            continue;
-        int32_t displacement;
-        memcpy(&displacement, entry + i + 2, sizeof displacement);
-        return address + i + 6 + (uint64_t)(int64_t)displacement;
-    }
-    return 0;
 }
 
 struct dynamic_names {
@@ -91,19 +76,16 @@ static const char *slot_name(const struct dynamic_names *names, const struct slo
                : NULL;
 }
 
-static void name_entries(const Elf64_Shdr *section, const struct sonde_buf *code,
+static void name_entries(const struct machine *machine, const struct machine_plt *plt,
                          const struct dynamic_names *names, const struct slots *slots,
                          struct symbol_collection *collection) {
-    size_t step = section->sh_entsize == 8 ? 8 : 16;
-    for (size_t at = 0; at < code->len; at += step) {
-        size_t len = code->len - at < step ? code->len - at : step;
-        uint64_t start = section->sh_addr + at;
-        uint64_t slot = jump_slot((const uint8_t *)code->data + at, len, start);
-        const char *name = slot ? slot_name(names, slots, slot) : NULL;
+    struct machine_plt_entry entry = {0};
+    while (machine->next_plt_entry(plt, entry.end, &entry)) {
+        const char *name = slot_name(names, slots, entry.slot);
+        uint64_t start = plt->address + entry.start, end = plt->address + entry.end;
         if (!name || collection->names.len > SYMBOL_MAX_NAME_BYTES)
             continue;
-        struct symbol_raw item = {
-            .start = start, .end = start + len, .limit = start + len, .binding = STB_LOCAL};
+        struct symbol_raw item = {.start = start, .end = end, .limit = end, .binding = STB_LOCAL};
         item.name = symbol_collection_name(collection, name, strlen(name), "@plt");
         symbol_collection_add(collection, item);
     }
@@ -116,8 +98,11 @@ static void name_sections(const struct elf_file *elf, const struct dynamic_names
         struct sonde_buf code = {0};
         if (strncmp(elf_section_name(elf, section), ".plt", 4) == 0 &&
             (section->sh_flags & SHF_EXECINSTR) &&
-            elf_load(elf, section, PLT_LIMIT, &code) == SONDE_OK)
-            name_entries(section, &code, names, slots, collection);
+            elf_load(elf, section, PLT_LIMIT, &code) == SONDE_OK) {
+            struct machine_plt plt = {(const uint8_t *)code.data, code.len, section->sh_addr,
+                                      section->sh_entsize};
+            name_entries(machine_of(elf->machine), &plt, names, slots, collection);
+        }
         sonde_buf_finish(&code);
     }
 }
@@ -125,7 +110,7 @@ static void name_sections(const struct elf_file *elf, const struct dynamic_names
 void symbol_collect_plt(const struct elf_file *elf, struct symbol_collection *collection) {
     const Elf64_Shdr *table = elf_section_of_type(elf, SHT_DYNSYM);
     const Elf64_Shdr *text = table ? elf_section_at(elf, table->sh_link) : NULL;
-    if (elf->machine != EM_X86_64 || !text)
+    if (!text)
         return;
     struct dynamic_names names = {0};
     struct slots slots = collect_slots(elf);

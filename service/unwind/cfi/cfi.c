@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/cfi/cfi.h"
 
-#define RSP 7u
-#define RBP 6u
-#define RIP 16u
-
 /* An instruction that is being applied. */
 struct machine {
     struct cfi_state *state;
@@ -12,16 +8,13 @@ struct machine {
     struct cursor *code;
 };
 
-const int8_t unwind_cfi_saved[16] = {-1,         -1,         -1,         UNWIND_RBX, -1, -1,
-                                     UNWIND_RBP, -1,         -1,         -1,         -1, -1,
-                                     UNWIND_R12, UNWIND_R13, UNWIND_R14, UNWIND_R15};
-
-void unwind_cfi_state_init(struct cfi_state *state, uint32_t kind) {
+void unwind_cfi_state_init(struct cfi_state *state, const struct cfi_machine *machine,
+                           uint32_t kind) {
     memset(state, 0, sizeof *state);
     state->cie = kind;
-    for (int i = 0; i < UNWIND_SAVED_COUNT; i++)
+    for (uint32_t i = 0; i < CFI_SAVED_MAX; i++)
         state->rule.saved[i] = UNWIND_SAME;
-    state->address = CFI_COMPLEX;
+    state->address = machine->is_return_on_stack ? CFI_COMPLEX : CFI_ORDINARY;
 }
 
 static uint64_t relative_base(struct cursor *cursor, uint8_t encoding,
@@ -72,19 +65,22 @@ uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
 }
 
 static void set_cfa(struct machine *machine, uint64_t number, int64_t offset) {
-    struct unwind_rule *rule = &machine->state->rule;
+    const struct cfi_machine *known = machine->cie->machine;
+    struct cfi_rule *rule = &machine->state->rule;
     rule->cfa_register = 0;
     rule->cfa_add = 0;
     rule->cfa_offset = (int32_t)offset;
-    if (number > 15 || offset != rule->cfa_offset) {
+    if (number >= known->registers || offset != rule->cfa_offset) {
         rule->cfa = UNWIND_CFA_NONE;
         return;
     }
     rule->cfa_register = (uint8_t)number;
-    rule->cfa = number == RSP ? UNWIND_CFA_RSP : number == RBP ? UNWIND_CFA_RBP : UNWIND_CFA_REG;
+    rule->cfa = number == known->stack   ? UNWIND_CFA_RSP
+                : number == known->frame ? UNWIND_CFA_RBP
+                                         : UNWIND_CFA_REG;
 }
 
-static bool cfa_is_register(const struct unwind_rule *rule) {
+static bool cfa_is_register(const struct cfi_rule *rule) {
     return rule->cfa == UNWIND_CFA_RSP || rule->cfa == UNWIND_CFA_RBP ||
            rule->cfa == UNWIND_CFA_REG;
 }
@@ -103,39 +99,48 @@ static void set_cfa_offset(struct machine *machine, int64_t offset) {
         machine->state->rule.cfa = UNWIND_CFA_NONE;
 }
 
-/* offset: from the CFA, or UNWIND_SAME, UNWIND_LOST. */
-static void set_saved(struct machine *machine, uint64_t number, int64_t offset) {
-    struct unwind_rule *rule = &machine->state->rule;
-    if (number < 16 && unwind_cfi_saved[number] >= 0) {
-        int at = unwind_cfi_saved[number];
-        bool fits = offset >= INT16_MIN && offset <= UNWIND_SAME;
-        rule->saved[at] = fits ? (int16_t)offset : UNWIND_LOST;
-        rule->from_rbp &= (uint8_t) ~(1u << at);
-    } else if (number == RIP) {
-        machine->state->address = offset == -8 ? CFI_AT_CFA_LESS_8 : CFI_COMPLEX;
-    } else if (number == RSP) {
-        machine->state->rsp_moved = offset != UNWIND_SAME;
+/* The return address is where a call or a register that is saved there leaves it, or a row cannot
+ * hold it. */
+static enum cfi_address address_of(const struct cfi_machine *known, int64_t saved) {
+    bool is_ordinary = known->is_return_on_stack ? saved == -8 : saved != UNWIND_LOST;
+    return is_ordinary ? CFI_ORDINARY : CFI_COMPLEX;
+}
+
+/* saved: units from the CFA, or UNWIND_SAME, UNWIND_LOST. */
+static void set_saved(struct machine *machine, uint64_t number, int64_t saved) {
+    const struct cfi_machine *known = machine->cie->machine;
+    struct cfi_state *state = machine->state;
+    int at = unwind_cfi_saved(known, number);
+    if (at >= 0) {
+        saved = saved >= INT16_MIN && saved <= UNWIND_SAME ? saved : UNWIND_LOST;
+        state->rule.saved[at] = (int16_t)saved;
+        state->rule.from_frame &= (uint16_t) ~(1u << at);
     }
+    if (number == known->return_address)
+        state->address = address_of(known, saved);
+    else if (number == known->stack)
+        state->stack_moved = saved != UNWIND_SAME;
 }
 
 static void set_offset(struct machine *machine, uint64_t number, int64_t factored) {
-    int64_t offset;
-    if (__builtin_mul_overflow(factored, machine->cie->data_align, &offset) ||
-        offset >= UNWIND_LOST)
-        offset = UNWIND_LOST;
-    set_saved(machine, number, offset);
+    int64_t offset, unit = machine->cie->machine->unit;
+    if (__builtin_mul_overflow(factored, machine->cie->data_align, &offset) || offset % unit != 0 ||
+        offset / unit >= UNWIND_LOST)
+        offset = UNWIND_LOST * unit;
+    set_saved(machine, number, offset / unit);
 }
 
 static void set_undefined(struct machine *machine, uint64_t number) {
     set_saved(machine, number, UNWIND_LOST);
-    if (number == RIP)
+    if (number == machine->cie->machine->return_address)
         machine->state->address = CFI_UNDEFINED;
 }
 
 /* The register's value is in another register. Rows have that only of the return address. */
 static void set_register(struct machine *machine, uint64_t number, uint64_t other) {
+    const struct cfi_machine *known = machine->cie->machine;
     set_saved(machine, number, UNWIND_LOST);
-    if (number == RIP && other < 16) {
+    if (number == known->return_address && other < known->registers) {
         machine->state->address = CFI_IN_REGISTER;
         machine->state->ucontext = (int16_t)other;
     }
@@ -143,14 +148,15 @@ static void set_register(struct machine *machine, uint64_t number, uint64_t othe
 
 static void restore_register(struct machine *machine, uint64_t number) {
     const struct cfi_state *initial = &machine->cie->initial;
-    if (number < 16 && unwind_cfi_saved[number] >= 0) {
-        /* (No CIE saves a register relative to rbp.) */
-        set_saved(machine, number, initial->rule.saved[unwind_cfi_saved[number]]);
-    } else if (number == RIP) {
+    const struct cfi_machine *known = machine->cie->machine;
+    int at = unwind_cfi_saved(known, number);
+    if (at >= 0) /* (No CIE saves a register relative to the frame pointer.) */
+        set_saved(machine, number, initial->rule.saved[at]);
+    if (number == known->return_address) {
         machine->state->address = initial->address;
         machine->state->ucontext = initial->ucontext;
-    } else if (number == RSP) {
-        machine->state->rsp_moved = initial->rsp_moved;
+    } else if (number == known->stack) {
+        machine->state->stack_moved = initial->stack_moved;
     }
 }
 
@@ -162,11 +168,11 @@ static struct cursor take_block(struct machine *machine) {
 }
 
 /* The register's value is CFA + n, rather than saved there. No row can hold that, except that the
- * caller's rsp is CFA + 0, which is the default. */
+ * caller's stack pointer is CFA + 0, which is the default. */
 static void set_value_offset(struct machine *machine, uint64_t number, int64_t factored) {
     set_saved(machine, number, UNWIND_LOST);
-    if (number == RSP)
-        machine->state->rsp_moved = factored != 0;
+    if (number == machine->cie->machine->stack)
+        machine->state->stack_moved = factored != 0;
 }
 
 static void do_expression(struct machine *machine, bool is_value) {
@@ -174,7 +180,7 @@ static void do_expression(struct machine *machine, bool is_value) {
     struct cursor block = take_block(machine);
     set_saved(machine, number, UNWIND_LOST);
     if (!is_value)
-        unwind_cfi_register_expression(machine->state, number, block);
+        unwind_cfi_register_expression(machine->state, machine->cie->machine, number, block);
 }
 
 /* Applies instructions about registers. False if op is not one of them. */
@@ -222,6 +228,9 @@ static bool do_register_op(struct machine *machine, uint8_t op) {
     case OP_GNU_ARGS_SIZE: /* (arguments on the stack; the CFA has them already) */
         cursor_uleb(code);
         return true;
+    case OP_NEGATE_RA_STATE:
+    case OP_NEGATE_RA_STATE_WITH_PC:
+        return machine->cie->machine->signs_addresses;
     default:
         return false;
     }
@@ -255,7 +264,7 @@ static bool do_cfa_op(struct machine *machine, uint8_t op) {
         set_cfa_offset(machine, offset);
         return true;
     case OP_DEF_CFA_EXPRESSION:
-        unwind_cfi_cfa_expression(machine->state, take_block(machine));
+        unwind_cfi_cfa_expression(machine->state, machine->cie->machine, take_block(machine));
         return true;
     default:
         return false;

@@ -2,11 +2,13 @@
  *
  * The effect of one DWARF call frame instruction on the rules at a pc. The state has what a row can
  * hold (CFA, callee-saved registers, return address) and flags for what it cannot; a row with such
- * a flag becomes UNWIND_CFA_NONE. cfi_program.h runs whole programs. */
+ * a flag becomes UNWIND_CFA_NONE. service/machine knows the registers. cfi_program.h runs whole
+ * programs. */
 #ifndef SONDE_SERVICE_UNWIND_CFI_CFI_H
 #define SONDE_SERVICE_UNWIND_CFI_CFI_H
 
 #include "service/elf/cursor.h"
+#include "service/machine/cfi_machine.h"
 #include "service/unwind/table/rows.h"
 
 /* A section with call frame information, and the addresses that its pointers are relative to. */
@@ -44,6 +46,8 @@ enum cfi_op {
     OP_VAL_OFFSET_SF,
     OP_VAL_EXPRESSION,
     OP_ADVANCE_LOC8 = 0x1d,
+    OP_NEGATE_RA_STATE_WITH_PC = 0x2c, /* of arm64, as the next */
+    OP_NEGATE_RA_STATE,
     OP_GNU_ARGS_SIZE = 0x2e,
     OP_GNU_NEGATIVE_OFFSET_EXTENDED,
     OP_ADVANCE_LOC = 0x40,
@@ -56,23 +60,6 @@ enum cfi_op {
 uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
                             const struct cfi_section *section);
 
-enum cfi_address {
-    CFI_AT_CFA_LESS_8, /* the usual return address */
-    CFI_UNDEFINED,
-    CFI_IN_UCONTEXT, /* at rsp + number, by an expression: a signal trampoline */
-    CFI_IN_REGISTER, /* as in vfork, whose caller's frame the child changes */
-    CFI_COMPLEX
-};
-
-/* The rules at one pc. Equal states have equal bytes. */
-struct cfi_state {
-    struct unwind_rule rule; /* cfa NONE: not defined yet, or too complex */
-    uint32_t cie;            /* cfi_cie.kind, whose initial rules "restore" brings back */
-    int16_t ucontext;        /* CFI_IN_UCONTEXT: offset from rsp; CFI_IN_REGISTER: its number */
-    uint8_t address;         /* enum cfi_address: the return address */
-    uint8_t rsp_moved;       /* the caller's rsp is not the CFA */
-};
-
 struct cfi_cie {
     uint32_t offset; /* in its section */
     uint8_t pointer_encoding;
@@ -80,17 +67,20 @@ struct cfi_cie {
     bool sized; /* has augmentation data with a length ('z') */
     uint64_t code_align;
     int64_t data_align;
+    const struct cfi_machine *machine;
     struct cfi_state initial;
     uint32_t kind;  /* instructions have the same effect under CIEs of one kind */
     uint32_t epoch; /* epoch of the memo (cfi_memo.h) in which `id` names `initial` */
     uint32_t id;
 };
 
-/* Index in unwind_rule.saved of each DWARF register; -1 = rules do not have it. */
-extern const int8_t unwind_cfi_saved[16];
-
 /* Sets the state before any instruction, under CIEs of this kind. */
-void unwind_cfi_state_init(struct cfi_state *state, uint32_t kind);
+void unwind_cfi_state_init(struct cfi_state *state, const struct cfi_machine *machine,
+                           uint32_t kind);
+/* The index of a DWARF register in cfi_rule.saved; -1 if rules do not have it. */
+static inline int unwind_cfi_saved(const struct cfi_machine *machine, uint64_t number) {
+    return number < CFI_REGISTERS_MAX ? machine->saved[number] : -1;
+}
 
 /* Applies an instruction, whose operands are at code, to a state. False if op does not change
  * states or is unknown. Operands that end too early set code->failed. */
@@ -98,7 +88,9 @@ bool unwind_cfi_apply(struct cfi_state *state, const struct cfi_cie *cie, uint8_
                       struct cursor *code);
 
 /* Apply an expression: to the CFA, or to where a register is saved. In cfi_expression.c. */
-void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block);
-void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block);
+void unwind_cfi_cfa_expression(struct cfi_state *state, const struct cfi_machine *machine,
+                               struct cursor block);
+void unwind_cfi_register_expression(struct cfi_state *state, const struct cfi_machine *machine,
+                                    uint64_t number, struct cursor block);
 
 #endif

@@ -5,10 +5,8 @@
  * same state, so it costs one comparison of its bytes. */
 #include "service/unwind/cfi/cfi_program.h"
 
-#define REMEMBERED   16 /* compilers nest 1 deep, hand-written assembler 2 or 3 */
-#define RSP          7u
-#define UCONTEXT_RSP 160
-#define MAX_ALIGN    256
+#define REMEMBERED 16 /* compilers nest 1 deep, hand-written assembler 2 or 3 */
+#define MAX_ALIGN  256
 
 struct run {
     struct cfi_memo *memo;
@@ -23,57 +21,11 @@ struct run {
     bool broken;
 };
 
-/* Rewrites registers that are saved relative to rbp, for a CFA relative to rsp or rbp. If it is
- * relative to rbp, they are at a fixed offset from the CFA, too. If it is relative to rsp, the
- * function has released its frame and restored the registers, though the compiler left their rules
- * in place. */
-static void settle_saved(struct unwind_rule *rule) {
-    for (int i = 0; i < UNWIND_SAVED_COUNT; i++) {
-        if (!(rule->from_rbp >> i & 1))
-            continue;
-        int64_t offset = (int64_t)rule->saved[i] - rule->cfa_offset;
-        if (rule->cfa == UNWIND_CFA_RSP)
-            rule->saved[i] = UNWIND_SAME;
-        else
-            rule->saved[i] =
-                offset >= INT16_MIN && offset < UNWIND_LOST ? (int16_t)offset : UNWIND_LOST;
-    }
-    rule->from_rbp = 0;
-}
-
-/* Makes the rule of a state. False, with a rule NONE, if no rule can hold it. */
-static bool settle(const struct cfi_state *state, const struct unwind_rows *rows,
-                   struct unwind_rule *rule) {
-    *rule = state->rule;
-    if (state->address == CFI_UNDEFINED) {
-        *rule = rows->rules[1];
-    } else if (state->address == CFI_IN_UCONTEXT && rule->cfa == UNWIND_CFA_DEREF &&
-               rule->cfa_register == RSP && rule->cfa_add == 0 &&
-               rule->cfa_offset - UCONTEXT_RSP == state->ucontext) {
-        *rule = rows->rules[0];
-        rule->cfa = UNWIND_CFA_SIGNAL;
-        rule->cfa_offset = state->ucontext;
-    } else if (state->address == CFI_IN_REGISTER && rule->cfa == UNWIND_CFA_RSP &&
-               !state->rsp_moved && rule->from_rbp == 0) {
-        rule->cfa = UNWIND_CFA_RETURN;
-        rule->cfa_register = (uint8_t)state->ucontext;
-    } else if (state->address != CFI_AT_CFA_LESS_8 || state->rsp_moved ||
-               rule->cfa == UNWIND_CFA_NONE) {
-        *rule = rows->rules[0];
-        rule->cfa_add = UNWIND_NONE_COMPLEX;
-        return false;
-    } else if (rule->from_rbp != 0 &&
-               (rule->cfa == UNWIND_CFA_RSP || rule->cfa == UNWIND_CFA_RBP)) {
-        settle_saved(rule);
-    }
-    return true;
-}
-
 /* Looks up the number of the state's rule and remembers it. Not for a state that no rule can hold:
  * each of its rows is counted. */
 static __attribute__((noinline)) uint16_t number_of_rule(struct run *run, uint32_t state) {
-    struct unwind_rule rule;
-    bool held = settle(&run->memo->states[state], run->rows, &rule);
+    struct unwind_rule rule = run->rows->rules[0];
+    bool held = run->cie->machine->settle(&run->memo->states[state], &rule);
     run->rows->complex_rows += !held;
     uint16_t number = unwind_rows_rule(run->rows, &rule);
     if (held)
@@ -324,7 +276,7 @@ static void run_all(struct run *run) {
 void unwind_program_run_initial(struct cfi_memo *memo, struct cfi_cie *cie,
                                 struct cursor instructions, const struct cfi_section *section) {
     struct run run = {.memo = memo, .cie = cie, .section = section, .code = instructions, .end = 1};
-    unwind_cfi_state_init(&cie->initial, cie->kind);
+    unwind_cfi_state_init(&cie->initial, cie->machine, cie->kind);
     enter(&run, &cie->initial);
     while (cursor_left(&run.code) > 0 && run.pc < run.end && !run.broken)
         do_op(&run, *run.code.at++);

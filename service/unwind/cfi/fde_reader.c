@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #define MAX_SECTION      (512u << 20)
-#define RETURN_REGISTER  16u
 #define POINTER_ABSOLUTE 0x00
 #define POINTER_OMIT     0xff
 #define FEW_KINDS        16
@@ -79,7 +78,8 @@ static void read_augmentation(struct cfi_cie *cie, struct cursor *body, const ch
                 unwind_cfi_pointer(&data, encoding & 0x0f, section);
             break;
         case 'S':
-        case 'B':
+        case 'B': /* arm64: addresses are signed with key B */
+        case 'G': /* arm64: the stack frame is tagged */
             break;
         default:
             cie->bad = true;
@@ -106,7 +106,7 @@ static void read_cie(struct cfi_cie *cie, const struct record *record,
     cie->code_align = cursor_uleb(&body);
     cie->data_align = cursor_sleb(&body);
     uint64_t column = version == 1 ? cursor_uint(&body, 1) : cursor_uleb(&body);
-    cie->bad |= column != RETURN_REGISTER;
+    cie->bad |= column != cie->machine->return_address;
     read_augmentation(cie, &body, letters, section);
     cie->bad |= body.failed;
     if (!cie->bad)
@@ -135,7 +135,7 @@ static sonde_err add_cie(struct frames *frames, const struct record *record,
     if (!array_room(&frames->cies, &frames->cie_capacity, frames->cie_count, 1))
         return SONDE_OUT_OF_MEMORY;
     struct cfi_cie *cie = &frames->cies[frames->cie_count];
-    *cie = (struct cfi_cie){.kind = (uint32_t)frames->cie_count++};
+    *cie = (struct cfi_cie){.kind = (uint32_t)frames->cie_count++, .machine = frames->machine};
     read_cie(cie, record, section, frames->memo);
     find_kind(frames, cie);
     return SONDE_OK;

@@ -21,8 +21,9 @@ struct frames_fde {
     uint32_t section;
 };
 
-/* To initialise: zeroed memory, with origin and ranges set. */
+/* To initialise: zeroed memory, with machine, origin and ranges set. */
 struct frames {
+    const struct cfi_machine *machine;
     uint64_t origin;
     /* Where code can be, as offsets from origin. Functions elsewhere are ignored: linkers leave
      * records of functions that they removed. */

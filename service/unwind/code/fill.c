@@ -8,6 +8,8 @@
  * A gap means "perhaps with a frame pointer". Without symbols nobody knows where functions begin,
  * so the only question is whether code of this kind sets up frame pointers at all: V8's builtins
  * do, musl does not. */
+#include "service/machine/cfi_machine.h"
+#include "service/machine/machine.h"
 #include "service/unwind/code/analysis.h"
 #include "service/unwind/code/functions.h"
 
@@ -23,7 +25,6 @@ static const struct unwind_rule no_pointer = {.cfa = UNWIND_CFA_NONE,
                                               .cfa_add = UNWIND_NONE_NO_POINTER};
 static const struct unwind_rule padding = {.cfa = UNWIND_CFA_NONE, .cfa_add = UNWIND_NONE_PADDING};
 static const struct unwind_rule root = {.cfa = UNWIND_CFA_END};
-static const struct unwind_rule trampoline = {.cfa = UNWIND_CFA_SIGNAL};
 
 /* The caller frees the result. NULL: the file does not have it all. */
 static uint8_t *read_code(const struct functions *functions, uint32_t start, uint32_t size) {
@@ -43,38 +44,26 @@ static void add_from_to(struct unwind_rows *rows, uint32_t start, uint32_t end,
     unwind_rows_gap(rows, end);
 }
 
-/* How often it says push rbp; mov rbp, rsp. */
-static uint32_t count_frames(const uint8_t *code, uint32_t size) {
-    uint32_t count = 0;
-    for (uint32_t at = 0; at + 4 <= size; at++)
-        count += code[at] == 0x55 && code[at + 1] == 0x48 &&
-                 (memcmp(code + at + 2, "\x89\xe5", 2) == 0 ||
-                  memcmp(code + at + 2, "\x8b\xec", 2) == 0);
-    return count;
-}
-
 /* --- Code without a symbol --------------------------------------------------------------------*/
 
-/* The first trampoline in [start, end), found by its syscall; end if there is none. *size: its
- * bytes; mov has one of two forms. code: that at start. */
+/* The first trampoline in [start, end); end if there is none. *size: its bytes. code: that at
+ * start. */
 static uint32_t find_trampoline(const struct functions *functions, const uint8_t *code,
                                 uint32_t start, uint32_t end, uint32_t *size) {
-    static const uint32_t sizes[] = {9, 7};
-    for (uint32_t at = 2; at <= end - start; at++)
-        for (uint32_t i = 0; i < 2 && code[at - 2] == 0x0f && code[at - 1] == 0x05; i++) {
-            *size = sizes[i];
-            if (at >= *size && functions_is_trampoline(functions, start + at - *size))
-                return start + at - *size;
-        }
+    const struct machine_code *machine = &functions->machine->code;
+    for (uint32_t at = 0; at < end - start; at += machine->step)
+        if ((*size = (uint32_t)machine->trampoline_at(code + at, end - start - at)) > 0)
+            return start + at;
     return end;
 }
 
 static void add_trampolines(const struct functions *functions, const uint8_t *code, uint32_t start,
                             uint32_t end, struct unwind_rows *rows) {
+    struct unwind_rule rule = functions_trampoline_rule(functions);
     uint32_t size, at = start, next;
     while ((next = find_trampoline(functions, code + (at - start), at, end, &size)) < end) {
         at = next + size;
-        unwind_rows_add(rows, next, &trampoline);
+        unwind_rows_add(rows, next, &rule);
         unwind_rows_add(rows, at, &no_pointer);
     }
 }
@@ -84,7 +73,8 @@ static void add_nameless(struct functions *functions, uint32_t start, uint32_t e
     if (start >= end)
         return;
     uint8_t *code = end - start <= MAX_NAMELESS ? read_code(functions, start, end - start) : NULL;
-    if (code && count_frames(code, end - start) <= (end - start) / BYTES_A_FRAME)
+    if (code &&
+        functions->machine->code.count_frames(code, end - start) <= (end - start) / BYTES_A_FRAME)
         unwind_rows_add(rows, start, &no_pointer);
     if (code)
         add_trampolines(functions, code, start, end, rows);
@@ -94,12 +84,13 @@ static void add_nameless(struct functions *functions, uint32_t start, uint32_t e
 
 /* --- Functions --------------------------------------------------------------------------------*/
 
-static void add_depth(struct unwind_rows *rows, uint32_t pc, int64_t depth) {
-    struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = (int32_t)depth + 8};
-    for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++)
-        rule.saved[i] = UNWIND_SAME;
+static void add_depth(const struct functions *functions, struct unwind_rows *rows, uint32_t pc,
+                      int64_t depth) {
+    struct unwind_rule rule = rows->rules[0];
     if (depth < 0 || depth > INT32_MAX - 8)
         rule = no_pointer;
+    else
+        functions->machine->cfi->settle_go(depth, &rule);
     unwind_rows_add(rows, pc, &rule);
 }
 
@@ -111,7 +102,7 @@ static void add_go(const struct functions *functions, const struct function *ite
     uint64_t size = end - item->start, pc = 0;
     while (pc < size && function.depths && go_table_next_depth(&functions->go, &depth)) {
         if (depth.pc > pc)
-            add_depth(rows, item->start + (uint32_t)pc, depth.depth);
+            add_depth(functions, rows, item->start + (uint32_t)pc, depth.depth);
         pc = depth.pc;
     }
     if (pc < size)
@@ -122,18 +113,47 @@ static void analyse(const struct functions *functions, uint32_t start, uint32_t 
                     struct unwind_rows *rows) {
     uint32_t size = end - start;
     uint8_t *code = size <= ANALYSIS_MAX_BYTES ? read_code(functions, start, size) : NULL;
-    bool is_certain = code && unwind_analysis_run(code, size, start, rows);
-    if (code && !is_certain && count_frames(code, size) == 0)
+    const struct machine_code *machine = &functions->machine->code;
+    bool is_certain = code && machine->is_analysed && unwind_analysis_run(code, size, start, rows);
+    if (code && !is_certain && machine->count_frames(code, size) == 0)
         add_from_to(rows, start, end, &no_pointer);
+    free(code);
+}
+
+static void add_plt(const struct functions *functions, const struct function *item, uint32_t end,
+                    struct unwind_rows *rows) {
+    const struct machine *machine = functions->machine;
+    uint32_t size = end - item->start;
+    struct machine_plt plt = {.len = size, .address = functions->origin + item->start};
+    struct machine_plt_entry header, first;
+    struct unwind_rule entry = rows->rules[0], pushed = rows->rules[0];
+    uint8_t *code = size <= MAX_NAMELESS ? read_code(functions, item->start, size) : NULL;
+    if (!code)
+        return;
+    plt.code = code;
+    machine->cfi->settle_plt(false, &entry);
+    machine->cfi->settle_plt(true, &pushed);
+    unwind_rows_add(rows, item->start, &entry);
+    size_t push = machine->find_plt_push(&plt);
+    if (push)
+        unwind_rows_add(rows, item->start + (uint32_t)push, &pushed);
+    if (push && machine->next_plt_entry(&plt, 0, &header) &&
+        machine->next_plt_entry(&plt, header.end, &first))
+        unwind_rows_add(rows, item->start + (uint32_t)first.start, &entry);
     free(code);
 }
 
 static void add_function(struct functions *functions, const struct function *item, uint32_t end,
                          struct unwind_rows *rows) {
     struct unwind_rule rule;
+    if (item->go == FUNCTIONS_PLT) {
+        add_plt(functions, item, end, rows);
+        unwind_rows_gap(rows, end);
+        return;
+    }
     uint32_t from = functions_find_change(functions, item->start, end, &rule);
     if (item->start == functions->entry || functions_is_trampoline(functions, item->start)) {
-        rule = item->start == functions->entry ? root : trampoline;
+        rule = item->start == functions->entry ? root : functions_trampoline_rule(functions);
         from = item->start;
     }
     if (from > item->start && item->go)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/code/functions.h"
 
+#include "service/machine/machine.h"
 #include "service/unwind/code/analysis.h"
 
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #define MAX_SYMBOLS      ((size_t)FUNCTIONS_MAX * sizeof(Elf64_Sym))
 #define MAX_SWITCH_BYTES 1024u
 #define ENTRY_BYTES      64u
+#define TRAMPOLINE_BYTES 16u /* at most */
 
 /* The address at which the kernel starts the file; 0: it never does. A file without an interpreter
  * may be one: ld.so, musl. */
@@ -60,6 +62,21 @@ static void add_symbols(struct functions *functions, const struct functions_know
             type == STT_FUNC || (type == STT_NOTYPE && ELF64_ST_BIND(all[i].st_info) != STB_LOCAL);
         if (is_function && all[i].st_shndx != SHN_UNDEF)
             add(functions, known, all[i].st_value, all[i].st_size, 0);
+    }
+}
+
+/* Linkage tables, where linkers write nothing about them. */
+static void add_plts(struct functions *functions, const struct functions_known *known) {
+    const struct elf_file *file = functions->file;
+    for (uint32_t i = 0; i < file->section_count && functions->machine->find_plt_push; i++) {
+        const Elf64_Shdr *section = &file->sections[i];
+        uint32_t before = functions->count;
+        if (!(section->sh_flags & SHF_EXECINSTR) || section->sh_size >= UNWIND_MAX_TEXT ||
+            strncmp(elf_section_name(file, section), ".plt", 4) != 0)
+            continue;
+        add(functions, known, section->sh_addr, 0, FUNCTIONS_PLT);
+        if (functions->count > before)
+            functions->items[before].end += (uint32_t)section->sh_size;
     }
 }
 
@@ -135,7 +152,12 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
     struct sonde_buf symbols = {0};
     uint64_t entry = entry_of(file);
     *functions = (struct functions){
-        .file = file, .origin = origin, .entry = FUNCTIONS_NO_ENTRY, .root = FUNCTIONS_NO_ENTRY};
+        .file = file,
+        .machine = machine_of(file->machine),
+        .origin = origin,
+        .entry = FUNCTIONS_NO_ENTRY,
+        .root = FUNCTIONS_NO_ENTRY,
+    };
     const Elf64_Shdr *section = elf_section_of_type(file, SHT_SYMTAB);
     if (!section)
         section = elf_section_of_type(file, SHT_DYNSYM);
@@ -144,7 +166,8 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
         symbols.len = 0; /* broken or too large: without these rows */
     (void)go_table_open(file, &functions->go);
     uint64_t go = functions->go.count < FUNCTIONS_MAX ? functions->go.count : FUNCTIONS_MAX;
-    functions->capacity = (uint32_t)(symbols.len / sizeof(Elf64_Sym) + go + 1);
+    functions->capacity =
+        (uint32_t)(symbols.len / sizeof(Elf64_Sym) + go + file->section_count + 1);
     functions->items = calloc(functions->capacity, sizeof *functions->items);
     bool has_memory = functions->items && collect_ranges(functions);
     if (has_memory) {
@@ -153,6 +176,7 @@ sonde_err functions_collect(struct functions *functions, const struct elf_file *
         functions->root = elf_is_program(file) ? functions->entry : FUNCTIONS_NO_ENTRY;
         if (functions->entry != FUNCTIONS_NO_ENTRY) /* ld.so's has no symbol */
             add(functions, known, entry, ENTRY_BYTES, 0);
+        add_plts(functions, known);
         add_go(functions, known);
         add_symbols(functions, known, &symbols);
         sort(functions);
@@ -170,17 +194,19 @@ void functions_finish(struct functions *functions) {
 
 /* --- What unwind information does not say -----------------------------------------------------*/
 
-/* mov $15, %eax or %rax; syscall: rt_sigreturn. */
 bool functions_is_trampoline(const struct functions *functions, uint32_t pc) {
-    static const uint8_t wide[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
-    static const uint8_t narrow[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
-    uint8_t code[sizeof wide] = {0};
+    uint8_t code[TRAMPOLINE_BYTES];
     uint64_t offset, len;
-    if (!elf_offset_of(functions->file, functions->origin + pc, &offset, &len) ||
-        len < sizeof narrow ||
-        !elf_read(&functions->file->input, offset, code, len < sizeof code ? len : sizeof code))
+    if (!elf_offset_of(functions->file, functions->origin + pc, &offset, &len))
         return false;
-    return memcmp(code, wide, sizeof wide) == 0 || memcmp(code, narrow, sizeof narrow) == 0;
+    len = len < sizeof code ? len : sizeof code;
+    return elf_read(&functions->file->input, offset, code, len) &&
+           functions->machine->code.trampoline_at(code, len) > 0;
+}
+
+struct unwind_rule functions_trampoline_rule(const struct functions *functions) {
+    return (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL,
+                                .cfa_offset = functions->machine->code.ucontext_at};
 }
 
 /* The Go function that begins at `start`; false if none does. */
@@ -232,9 +258,11 @@ uint32_t functions_find_change(void *context, uint32_t start, uint32_t end,
         !elf_read(&functions->file->input, offset, code, size))
         return end;
     if (functions_is_trampoline(functions, start)) {
-        *rule = (struct unwind_rule){.cfa = UNWIND_CFA_SIGNAL};
+        *rule = functions_trampoline_rule(functions);
         return start;
     }
+    if (!functions->machine->code.is_analysed)
+        return end;
     uint32_t changes = unwind_analysis_find_switch(code, size);
     if (changes < size && !is_root(functions, &function)) /* only the runtime knows the old stack */
         *rule = (struct unwind_rule){.cfa = UNWIND_CFA_NONE, .cfa_add = UNWIND_NONE_COMPLEX};

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/table/rows.h"
 
+#include "service/machine/own.h"
+#include "service/machine/rules.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,7 +75,7 @@ static __attribute__((noinline)) uint16_t add_rule(struct unwind_rows *rows, uin
 }
 
 void unwind_rows_init(struct unwind_rows *rows) {
-    *rows = (struct unwind_rows){.last_number = NO_NUMBER};
+    *rows = (struct unwind_rows){.machine = machine_own, .last_number = NO_NUMBER};
     struct unwind_rule end = none;
     end.cfa = UNWIND_CFA_END;
     hash_index_init(&rows->rule_index);
@@ -167,6 +170,7 @@ static void lay_out(const struct unwind_rows *rows, struct unwind_header *header
         .complex_rows = rows->complex_rows,
         .covered_bytes = rows->covered_bytes,
         .build_id_bytes = rows->build_id_bytes,
+        .machine = rows->machine,
         .hot_offset = sizeof *header,
     };
     memcpy(header->build_id, rows->build_id, sizeof header->build_id);
@@ -182,8 +186,9 @@ static void write_rules(const struct unwind_rows *rows, const struct unwind_head
                         uint8_t *bytes) {
     uint64_t *hot = (uint64_t *)(bytes + header->hot_offset);
     memcpy(bytes + header->rules_offset, rows->rules, rows->rule_count * sizeof *rows->rules);
+    const struct machine_rules *machine = machine_rules_of(rows->machine);
     for (uint32_t i = 0; i < rows->rule_count; i++)
-        hot[i] = unwind_rule_hot(&rows->rules[i]);
+        hot[i] = machine->hot(&rows->rules[i]);
 }
 
 static void write_rows(const struct unwind_rows *rows, const struct unwind_header *header,

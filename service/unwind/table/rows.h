@@ -12,6 +12,7 @@
 
 /* The rows have the same form as in the image. */
 struct unwind_rows {
+    uint32_t machine; /* EM_*: this program's, unless it is set */
     uint64_t origin;
     uint32_t fde_count, complex_rows;
     uint8_t build_id[UNWIND_ID_BYTES];

@@ -37,8 +37,8 @@
 enum unwind_cfa {
     UNWIND_CFA_NONE = 0, /* no rule; see enum unwind_none */
     UNWIND_CFA_END,      /* the return address is undefined: the root of the stack */
-    UNWIND_CFA_RSP,      /* rsp + cfa_offset */
-    UNWIND_CFA_RBP,      /* rbp + cfa_offset */
+    UNWIND_CFA_RSP,      /* rsp + cfa_offset; on arm64 sp */
+    UNWIND_CFA_RBP,      /* rbp + cfa_offset; on arm64 x29 */
     UNWIND_CFA_REG,      /* register cfa_register + cfa_offset (DWARF number) */
     UNWIND_CFA_DEREF,    /* *(register cfa_register + cfa_offset) + cfa_add: realigned stacks */
     UNWIND_CFA_PLT,      /* rsp + 8 + ((rip & 15) >= cfa_add ? 8 : 0) */
@@ -70,18 +70,36 @@ enum unwind_saved {
     UNWIND_SAVED_COUNT
 };
 
-/* The return address is at CFA - 8 and the caller's rsp is the CFA, except in a signal frame and
- * for UNWIND_CFA_RETURN. */
+/* The callee-saved registers x19 to x28 of arm64: where they are, in units of 8 bytes from the
+ * place of x29; from that of x30 if x29 is not saved; else from the CFA. Or one of these two. */
+#define UNWIND_NEAR_COUNT 10
+#define UNWIND_NEAR_SAME  ((int8_t)0)
+#define UNWIND_NEAR_LOST  INT8_MIN
+
+/* The caller's stack pointer is the CFA, except in a signal frame. x86-64: the return address is at
+ * CFA - 8, except in a signal frame and for UNWIND_CFA_RETURN. arm64: it is the caller's x30, or in
+ * register cfa_register for UNWIND_CFA_RETURN. If x30 is unchanged, only an interrupted frame has
+ * it, and the walk of any other ends. */
 struct unwind_rule {
     uint8_t cfa;          /* enum unwind_cfa */
-    uint8_t cfa_register; /* DWARF number of x86-64, 0..15 */
+    uint8_t cfa_register; /* DWARF number: of x86-64 0 to 15, of arm64 0 to 31 */
     int16_t cfa_add;
     int32_t cfa_offset;
-    int16_t saved[UNWIND_SAVED_COUNT];
-    /* Bit i: saved[i] is relative to this frame's rbp instead of the CFA, as in functions that
-     * realign their stack. Never set with the CFAs RSP and RBP. */
-    uint8_t from_rbp;
-    uint8_t reserved[3]; /* 0 */
+    union {
+        struct { /* x86-64 */
+            int16_t saved[UNWIND_SAVED_COUNT];
+            /* Bit i: saved[i] is relative to this frame's rbp instead of the CFA, as in functions
+             * that realign their stack. Never set with the CFAs RSP and RBP. */
+            uint8_t from_rbp;
+            uint8_t reserved[3]; /* 0 */
+        };
+        struct {
+            /* Where x29 and x30 are: CFA + this many units of 8 bytes, or UNWIND_SAME or _LOST. */
+            int16_t frame, link;
+            int8_t near[UNWIND_NEAR_COUNT]; /* x19 to x28 */
+            uint8_t reserved[2];            /* 0 */
+        } arm64;
+    };
 };
 
 struct unwind_header {
@@ -98,7 +116,7 @@ struct unwind_header {
     uint32_t complex_rows;  /* rows with UNWIND_NONE_COMPLEX */
     uint32_t covered_bytes; /* bytes of text that are not UNWIND_NONE_GAP */
     uint32_t build_id_bytes;
-    uint32_t reserved;
+    uint32_t machine; /* EM_* of the file; 0 = EM_X86_64. Readers refuse one of another machine. */
     uint8_t build_id[UNWIND_ID_BYTES];
     uint64_t hot_offset;   /* u64[rule_count]; see unwind_rule_hot */
     uint64_t rules_offset; /* struct unwind_rule[rule_count], directly after the hot rules */
@@ -111,8 +129,10 @@ struct unwind_header {
 /* Set in a hot rule that is incomplete: read the whole rule. */
 #define UNWIND_HOT_WHOLE 0x20u
 
-/* Packs a hot rule: cfa in bits 0 to 7, saved[UNWIND_RBP] in 16 to 31, cfa_offset in 32 to 63. A
- * rule that loses rbp does not fit. Signal-safe. */
+/* Packs a hot rule of x86-64: cfa in bits 0 to 7, saved[UNWIND_RBP] in 16 to 31, cfa_offset in 32
+ * to 63. A rule that loses rbp does not fit. service/machine/rules.h packs those of any machine: on
+ * arm64 the place of x29 is in bits 16 to 31, and a rule does not fit unless x30 is behind it.
+ * Signal-safe. */
 static inline uint64_t unwind_rule_hot(const struct unwind_rule *rule) {
     int16_t rbp = rule->saved[UNWIND_RBP];
     if (rbp == UNWIND_LOST)
@@ -120,11 +140,13 @@ static inline uint64_t unwind_rule_hot(const struct unwind_rule *rule) {
     return rule->cfa | (uint64_t)(uint16_t)rbp << 16 | (uint64_t)(uint32_t)rule->cfa_offset << 32;
 }
 
-/* Checks what readers rely on: sizes, offsets, order of rows, rule numbers, rules, checksum.
- * SONDE_CORRUPT if something is wrong or another version wrote the image. The image must be aligned
- * to 8 bytes. Any thread; needs only libc, so that the guest can link it; takes about 1 ns a row.
- */
+/* Checks what readers rely on: machine, sizes, offsets, order of rows, rule numbers, rules,
+ * checksum. SONDE_CORRUPT if something is wrong, another version wrote the image, or it is for
+ * another machine than this program's. The image must be aligned to 8 bytes. Any thread; needs only
+ * libc, so that the guest can link it; takes about 1 ns a row. */
 SONDE_MUST_USE sonde_err unwind_table_check(const void *image, size_t size);
+/* The same for a table of that machine (EM_*), with which this program may not walk its own. */
+SONDE_MUST_USE sonde_err unwind_table_check_for(uint32_t machine, const void *image, size_t size);
 /* The correct header.checksum. size >= sizeof(struct unwind_header). */
 uint64_t unwind_table_checksum(const void *image, size_t size);
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/table/table_build.h"
 
+#include "api/elf/machine.h"
 #include "service/elf/sections.h"
+#include "service/machine/machine.h"
+#include "service/machine/own.h"
 #include "service/unwind/cfi/fde_reader.h"
 #include "service/unwind/code/functions.h"
 
@@ -25,6 +28,7 @@ struct build {
 static sonde_err set_ranges(struct build *build) {
     struct frames *frames = &build->frames;
     uint64_t lowest = UINT64_MAX;
+    frames->machine = machine_of(build->file.machine)->cfi;
     for (uint32_t i = 0; i < build->file.segment_count; i++) {
         const Elf64_Phdr *segment = &build->file.segments[i];
         if (segment->p_type == PT_LOAD && segment->p_flags & PF_X && segment->p_vaddr < lowest)
@@ -161,6 +165,7 @@ static sonde_err build_table(struct build *build, struct sonde_buf *table) {
     if (err != SONDE_OK)
         return err;
     unwind_rows_init(&build->rows);
+    build->rows.machine = build->file.machine;
     build->rows.origin = build->frames.origin;
     build->rows.build_id_bytes = (uint32_t)elf_build_id(&build->file, build->rows.build_id);
     err = unwind_frames_run(&build->frames, &build->rows);
@@ -181,26 +186,35 @@ static const char *sentence(sonde_err err) {
     }
 }
 
-static bool is_code_for_this_machine(const struct elf_file *file) {
-    return file->machine == EM_X86_64 && (file->type == ET_EXEC || file->type == ET_DYN);
+static bool is_code(const struct elf_file *file) {
+    return file->type == ET_EXEC || file->type == ET_DYN;
 }
 
-static sonde_err open_file(const struct elf_input *input, struct elf_file *file,
+/* machine: the one that the file has to be for; 0 = any that Sonde reads. */
+static sonde_err open_file(const struct elf_input *input, uint16_t machine, struct elf_file *file,
                            struct sonde_diag *diag) {
-    sonde_err err = elf_open(input, file, NULL);
-    if (err == SONDE_INVALID_ARGUMENT || (!err && !is_code_for_this_machine(file)))
+    sonde_err err = elf_open(input, file, diag);
+    if (err == SONDE_INVALID_ARGUMENT)
+        return err;
+    if (err)
+        return sonde_fail(diag, err, "a mapped file's program headers are broken");
+    if (!is_code(file))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "a mapped file is not an ELF program or library for x86-64");
-    return err ? sonde_fail(diag, err, "a mapped file's program headers are broken") : SONDE_OK;
+                          "a mapped file is not a program or library");
+    if (machine && file->machine != machine)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "a mapped file is for %s, and its unwind table does not fit %s",
+                          elf_machine_name(file->machine), elf_machine_name(machine));
+    return SONDE_OK;
 }
 
 /* debug: NULL = none. */
 static sonde_err build_from(const struct elf_input *input, const struct elf_input *debug,
-                            struct sonde_buf *table, struct sonde_diag *diag) {
+                            uint16_t machine, struct sonde_buf *table, struct sonde_diag *diag) {
     struct build build = {0};
-    sonde_err err = open_file(input, &build.file, diag);
+    sonde_err err = open_file(input, machine, &build.file, diag);
     if (!err && debug)
-        err = open_file(debug, &build.debug, diag);
+        err = open_file(debug, build.file.machine, &build.debug, diag);
     if (!err) {
         err = build_table(&build, table);
         if (err)
@@ -220,7 +234,12 @@ sonde_err unwind_table_build(int fd, struct sonde_buf *table, struct sonde_diag 
     struct elf_input input;
     if (!elf_input_of_file(fd, &input))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "a mapped file is not a regular file");
-    return build_from(&input, NULL, table, diag);
+    return build_from(&input, NULL, machine_own, table, diag);
+}
+
+sonde_err unwind_table_build_any(const struct elf_input *input, struct sonde_buf *table,
+                                 struct sonde_diag *diag) {
+    return build_from(input, NULL, 0, table, diag);
 }
 
 bool unwind_table_needs_debug(int fd, int debug_fd) {
@@ -240,7 +259,7 @@ sonde_err unwind_table_build_with_debug(int fd, int debug_fd, struct sonde_buf *
                                         struct sonde_diag *diag) {
     struct elf_input input, debug;
     bool has_both = elf_input_of_file(fd, &input) && elf_input_of_file(debug_fd, &debug);
-    if (has_both && build_from(&input, &debug, table, NULL) == SONDE_OK)
+    if (has_both && build_from(&input, &debug, machine_own, table, NULL) == SONDE_OK)
         return SONDE_OK;
     return unwind_table_build(fd, table, diag);
 }
@@ -248,5 +267,5 @@ sonde_err unwind_table_build_with_debug(int fd, int debug_fd, struct sonde_buf *
 sonde_err unwind_table_build_memory(const void *base, size_t size, struct sonde_buf *table,
                                     struct sonde_diag *diag) {
     struct elf_input input = {.bytes = base, .fd = -1, .size = size};
-    return build_from(&input, NULL, table, diag);
+    return build_from(&input, NULL, machine_own, table, diag);
 }

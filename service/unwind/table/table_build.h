@@ -12,14 +12,18 @@
 #define SONDE_SERVICE_UNWIND_TABLE_TABLE_BUILD_H
 
 #include "api/bytes.h"
+#include "api/elf/elf.h"
 #include "service/unwind/table/table.h"
 
 /* Appends the table of the file behind fd to `table`, which must be empty and owns the bytes. The
- * file position is neither used nor moved. SONDE_INVALID_ARGUMENT: not an ELF file for x86-64.
- * SONDE_NOT_AVAILABLE: it has no unwind information. SONDE_CORRUPT (also when it cannot be read),
- * SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
+ * file position is neither used nor moved. SONDE_INVALID_ARGUMENT: not an ELF file for the machine
+ * that this program runs on. SONDE_NOT_AVAILABLE: it has no unwind information. SONDE_CORRUPT (also
+ * when it cannot be read), SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err unwind_table_build(int fd, struct sonde_buf *table,
                                             struct sonde_diag *diag);
+/* The same for a file of any machine that Sonde reads; the table's header says which. */
+SONDE_MUST_USE sonde_err unwind_table_build_any(const struct elf_input *input,
+                                                struct sonde_buf *table, struct sonde_diag *diag);
 /* Whether the file behind fd lacks a .debug_frame that its debug file has. debug_fd: -1 = none. */
 bool unwind_table_needs_debug(int fd, int debug_fd);
 /* Like unwind_table_build, with the .debug_frame of the debug file. If that is broken, the table is

@@ -2,8 +2,11 @@
  *
  * Checks once what readers of a table then rely on. An image comes from a disk cache or from
  * another process: a wrong byte may make the table unusable, but must never harm the target. */
+#include "service/machine/own.h"
+#include "service/machine/rules.h"
 #include "service/unwind/table/table.h"
 
+#include <elf.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -56,8 +59,14 @@ static bool layout_fits(const struct unwind_header *header, size_t size) {
            header->pcs_offset == pcs && header->total_bytes == end && size == end;
 }
 
-static bool header_sane(const struct unwind_header *header, size_t size) {
+/* Tables of Sonde 0.2 name no machine, because it knew one. Its sonded may serve our guest. */
+static uint32_t machine_of_table(const struct unwind_header *header) {
+    return header->machine ? header->machine : EM_X86_64;
+}
+
+static bool header_sane(uint32_t machine, const struct unwind_header *header, size_t size) {
     if (header->magic != UNWIND_MAGIC || header->version != UNWIND_VERSION ||
+        machine_of_table(header) != machine || !machine_rules_of(machine) ||
         header->header_bytes != sizeof *header || header->build_id_bytes > UNWIND_ID_BYTES)
         return false;
     if (header->rule_count == 0 || header->rule_count > UNWIND_MAX_RULES ||
@@ -68,20 +77,13 @@ static bool header_sane(const struct unwind_header *header, size_t size) {
            layout_fits(header, size);
 }
 
-static bool is_hot(uint8_t cfa) {
-    return cfa == UNWIND_CFA_RSP || cfa == UNWIND_CFA_RBP;
-}
-
 static bool rules_sane(const struct unwind_header *header) {
     const uint8_t *image = (const uint8_t *)header;
     const uint64_t *hot = (const uint64_t *)(image + header->hot_offset);
     const struct unwind_rule *rules = (const struct unwind_rule *)(image + header->rules_offset);
+    const struct machine_rules *machine = machine_rules_of(machine_of_table(header));
     for (uint32_t i = 0; i < header->rule_count; i++)
-        if (rules[i].cfa >= UNWIND_CFA_COUNT || rules[i].cfa_register > 15 ||
-            rules[i].from_rbp >> UNWIND_SAVED_COUNT != 0 ||
-            (rules[i].from_rbp != 0 && is_hot(rules[i].cfa)) || rules[i].reserved[0] != 0 ||
-            rules[i].reserved[1] != 0 || rules[i].reserved[2] != 0 ||
-            hot[i] != unwind_rule_hot(&rules[i]))
+        if (!machine->is_sane(&rules[i]) || hot[i] != machine->hot(&rules[i]))
             return false;
     return true;
 }
@@ -117,13 +119,17 @@ static bool row_rules_sane(const struct unwind_header *header) {
     return highest < header->rule_count;
 }
 
-sonde_err unwind_table_check(const void *image, size_t size) {
+sonde_err unwind_table_check_for(uint32_t machine, const void *image, size_t size) {
     const struct unwind_header *header = image;
-    if (size < sizeof *header || ((uintptr_t)image & 7) != 0 || !header_sane(header, size))
+    if (size < sizeof *header || ((uintptr_t)image & 7) != 0 || !header_sane(machine, header, size))
         return SONDE_CORRUPT;
     if (unwind_table_checksum(image, size) != header->checksum)
         return SONDE_CORRUPT;
     if (!rules_sane(header) || !pages_sane(header) || !row_rules_sane(header))
         return SONDE_CORRUPT;
     return SONDE_OK;
+}
+
+sonde_err unwind_table_check(const void *image, size_t size) {
+    return unwind_table_check_for(machine_own, image, size);
 }

@@ -199,15 +199,17 @@ PROGRAM = "int quiet_function(int n) { volatile int s = 0; for (int i = 0; i < n
           "int main(void) { return quiet_function(3); }\n"
 
 
-def test_native_frames_get_their_names_from_debug_files():
+def check_native_names(compiler):
+    """History names a frame of a program that this compiler makes. Its file is mapped from its first byte on."""
     folder = check.short_folder()
     with open(f"{folder}/p.c", "w", encoding="ascii") as source:
         source.write(PROGRAM)
-    subprocess.run(["gcc", "-O0", "-g", "-Wl,--build-id", "-o", f"{folder}/p", f"{folder}/p.c"], check=True)
-    notes = subprocess.run(["readelf", "-n", f"{folder}/p"], check=True, capture_output=True, text=True).stdout
+    subprocess.run([*compiler, "-O0", "-g", "-Wl,--build-id=sha1", "-o", f"{folder}/p", f"{folder}/p.c"], check=True)
+    notes = subprocess.run(["readelf", "-nlW", f"{folder}/p"], check=True, capture_output=True, text=True).stdout
     build_id = re.search(r"Build ID: (\w+)", notes)[1]
+    offset, vaddr = (int(number, 16) for number in re.search(r"LOAD +(\w+) (\w+) .* R E ", notes).groups())
     symbols = subprocess.run(["nm", f"{folder}/p"], check=True, capture_output=True, text=True).stdout
-    address = int(re.search(r"(\w+) T quiet_function", symbols)[1], 16) + 4
+    address = int(re.search(r"(\w+) T quiet_function", symbols)[1], 16) + 4 - (vaddr - offset)
     uploads = f"{folder}/symbols/uploads/.build-id/{build_id[:2]}"
     os.makedirs(uploads, mode=0o700)
     os.chmod(f"{folder}/symbols", 0o700)
@@ -218,6 +220,14 @@ def test_native_frames_get_their_names_from_debug_files():
         message.sample(message.profile(), message.stack(message.location(mapping=file, address=0x5000_0000 + address)), 5)
         export(history.service.channel, message)
         check.until(lambda: stacks(history.service, service="p") == {"quiet_function": 5}, what="the name")
+
+
+def test_native_frames_get_their_names_from_debug_files():
+    check_native_names(["gcc"])
+
+
+def test_frames_of_arm64_machines_get_their_names_from_debug_files():
+    check_native_names(["clang", "--target=aarch64-linux-gnu", "-nostdlib", "-fuse-ld=lld", "-Wl,-e,main"])
 
 
 if __name__ == "__main__":

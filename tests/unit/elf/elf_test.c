@@ -6,6 +6,7 @@
 #include "service/elf/sections.h"
 #include "tests/unit/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,6 +99,44 @@ TEST(elf_open_distinguishes_other_files_from_broken_ones) {
     make();
     file.header.e_phentsize = 55;
     CHECK_INT(reopen(), ==, SONDE_CORRUPT);
+}
+
+TEST(elf_open_names_the_machine_of_a_file_that_it_refuses) {
+    static const struct {
+        uint16_t machine;
+        uint8_t class, data;
+        const char *name; /* NULL = it is opened */
+    } cases[] = {
+        {EM_X86_64, ELFCLASS64, ELFDATA2LSB, NULL},
+        {EM_AARCH64, ELFCLASS64, ELFDATA2LSB, NULL},
+        {EM_AARCH64, ELFCLASS32, ELFDATA2LSB, "arm64 with 32-bit pointers (ILP32)"},
+        {EM_AARCH64, ELFCLASS64, ELFDATA2MSB, "big-endian arm64"},
+        {EM_X86_64, ELFCLASS32, ELFDATA2LSB, "x86-64 with 32-bit pointers (x32)"},
+        {EM_RISCV, ELFCLASS64, ELFDATA2LSB, "RISC-V"},
+        {EM_RISCV, ELFCLASS32, ELFDATA2LSB, "RISC-V with 32-bit pointers"},
+        {EM_386, ELFCLASS32, ELFDATA2LSB, "32-bit x86"},
+        {EM_S390, ELFCLASS64, ELFDATA2MSB, "big-endian s390"},
+        {0x7777, ELFCLASS64, ELFDATA2LSB, "machine 30583"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct elf_input input = {.bytes = (const uint8_t *)&file, .fd = -1, .size = sizeof file};
+        struct sonde_diag diag = {0};
+        char wanted[sizeof diag.text];
+        make();
+        file.header.e_machine = cases[i].machine;
+        if (cases[i].data == ELFDATA2MSB)
+            file.header.e_machine = __builtin_bswap16(cases[i].machine);
+        file.header.e_ident[EI_CLASS] = cases[i].class;
+        file.header.e_ident[EI_DATA] = cases[i].data;
+        elf_finish(&elf);
+        sonde_err err = elf_open(&input, &elf, &diag);
+        CHECK_INT(err, ==, cases[i].name ? SONDE_INVALID_ARGUMENT : SONDE_OK);
+        snprintf(wanted, sizeof wanted,
+                 "the file is for %s; Sonde reads 64-bit little-endian ELF files for x86-64 and "
+                 "arm64",
+                 cases[i].name);
+        CHECK_STR(diag.text, cases[i].name ? wanted : "");
+    }
 }
 
 TEST(elf_file_with_broken_section_headers_keeps_its_segments) {

@@ -2,6 +2,7 @@
  *
  * Call frame programs written by hand: the bytes of a section, and the rules that the table then
  * has for a pc. */
+#include "service/machine/machine.h"
 #include "service/unwind/cfi/fde_reader.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
@@ -83,7 +84,8 @@ static void put_fde(uint32_t start, uint32_t len, const uint8_t *code, size_t co
     } while (0)
 
 static sonde_err compile(void) {
-    struct frames frames = {.origin = ORIGIN, .range_count = 1};
+    struct frames frames = {
+        .machine = machine_of(EM_X86_64)->cfi, .origin = ORIGIN, .range_count = 1};
     struct unwind_rows rows;
     struct cfi_section where = {.data = section, .size = section_len, .vaddr = SECTION};
     frames.ranges[0].end = TEXT;

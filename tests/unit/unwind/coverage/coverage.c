@@ -6,7 +6,14 @@
 #include "service/unwind/table/table_lookup.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
+
+/* nop, udf #0 (zeros), and words of literal pools are not told from code. */
+static uint64_t arm64_nop_at(const uint8_t *bytes, uint64_t len) {
+    static const uint8_t nop[] = {0x1f, 0x20, 0x03, 0xd5}, udf[4] = {0};
+    return len >= 4 && (memcmp(bytes, nop, 4) == 0 || memcmp(bytes, udf, 4) == 0) ? 4 : 0;
+}
 
 /* The length of the padding instruction at bytes: int3, zero, nop and its long forms (prefixes 66
  * and 2e, 0f 1f with an address). 0 if it is another instruction. */
@@ -27,18 +34,26 @@ static uint64_t nop_at(const uint8_t *bytes, uint64_t len) {
 
 /* Counts bytes that belong to no function. */
 static void add_gap(struct coverage *coverage, const uint8_t *bytes, uint64_t len) {
+    bool is_arm64 = coverage->machine == EM_AARCH64;
     for (uint64_t at = 0; at < len;) {
-        uint64_t nop = nop_at(bytes + at, len - at);
+        uint64_t nop = is_arm64 ? arm64_nop_at(bytes + at, len - at) : nop_at(bytes + at, len - at);
         coverage->padding += nop;
         coverage->bare += nop == 0;
         at += nop ? nop : 1;
     }
 }
 
-static void add_covered(struct coverage *coverage, const struct unwind_rule *rule) {
-    bool loses = false;
-    for (int i = 0; i < UNWIND_SAVED_COUNT; i++)
+static bool loses_a_register(uint32_t machine, const struct unwind_rule *rule) {
+    bool loses = rule->arm64.frame == UNWIND_LOST || rule->arm64.link == UNWIND_LOST;
+    for (int i = 0; i < UNWIND_NEAR_COUNT && machine == EM_AARCH64; i++)
+        loses |= rule->arm64.near[i] == UNWIND_NEAR_LOST;
+    for (int i = 0; i < UNWIND_SAVED_COUNT && machine != EM_AARCH64; i++)
         loses |= rule->saved[i] == UNWIND_LOST;
+    return loses;
+}
+
+static void add_covered(struct coverage *coverage, const struct unwind_rule *rule) {
+    bool loses = loses_a_register(coverage->machine, rule);
     coverage->covered++;
     coverage->by_cfa[rule->cfa]++;
     coverage->lost += loses;
@@ -86,11 +101,14 @@ sonde_err coverage_of(const char *path, struct coverage *coverage, struct sonde_
     if (fd < 0)
         return sonde_fail(diag, SONDE_NOT_FOUND, "%s not found", path);
     *coverage = (struct coverage){0};
-    sonde_err err = unwind_table_build(fd, &table, diag);
-    if (!err && elf_input_of_file(fd, &input))
+    sonde_err err = SONDE_CORRUPT;
+    if (elf_input_of_file(fd, &input))
+        err = unwind_table_build_any(&input, &table, diag);
+    if (!err)
         err = elf_open(&input, &file, diag);
     if (!err) {
         const struct unwind_header *header = (const struct unwind_header *)table.data;
+        coverage->machine = header->machine;
         coverage->functions = header->fde_count;
         coverage->rows = header->row_count;
         coverage->rules = header->rule_count;

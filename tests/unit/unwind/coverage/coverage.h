@@ -12,6 +12,7 @@
 
 /* Bytes of executable sections. */
 struct coverage {
+    uint32_t machine; /* EM_* */
     uint64_t text;
     uint64_t covered;                  /* there is a rule */
     uint64_t padding;                  /* between functions: nops, int3, zeros */

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/machine/own.h"
+
+#include <elf.h>
+
+const uint16_t machine_own = EM_X86_64;
