@@ -32,14 +32,6 @@ struct header {
     uint64_t features[4];
 };
 
-bool perf_file_is_one(const void *start, size_t len) {
-    uint64_t magic = 0;
-    if (len < sizeof magic)
-        return false;
-    memcpy(&magic, start, sizeof magic);
-    return magic == MAGIC || magic == MAGIC_SWAPPED || magic == MAGIC_OLD;
-}
-
 static sonde_err check_magic(uint64_t magic, struct sonde_diag *diag) {
     if (magic == MAGIC)
         return SONDE_OK;

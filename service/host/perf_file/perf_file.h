@@ -77,6 +77,7 @@ struct perf_file_record {
         } comm;
         struct {
             int32_t parent_pid;
+            bool has_own_map; /* perf found the process in /proc: its maps follow */
         } fork;
         uint64_t lost;
     };
@@ -100,8 +101,6 @@ struct perf_file_notes {
 
 struct perf_file;
 
-/* Whether a file begins like a perf.data of any kind. */
-bool perf_file_is_one(const void *start, size_t len);
 /* Reads the header from the start of fd, which is borrowed. The caller closes *file.
  * SONDE_INVALID_ARGUMENT: not such a file, or of another byte order, machine or version;
  * SONDE_CORRUPT, SONDE_TOO_LARGE (too many events), SONDE_OUT_OF_MEMORY. */

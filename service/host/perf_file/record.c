@@ -6,6 +6,7 @@
 
 #define PROT_EXECUTE    4u
 #define MMAP_DATA       PERF_RECORD_MISC_MMAP_DATA
+#define FORK_EXEC       PERF_RECORD_MISC_FORK_EXEC
 #define REGISTERS       0xff01ffull /* of user_registers: AX to IP, and R8 to R15 */
 #define MAX_READ_VALUES 4096u
 
@@ -159,12 +160,14 @@ static bool parse_mmap(struct perf_cursor *cursor, const struct perf_event_heade
     return !cursor->is_short;
 }
 
-static bool parse_task(struct perf_cursor *cursor, struct perf_file_record *record) {
+static bool parse_task(struct perf_cursor *cursor, uint16_t misc, struct perf_file_record *record) {
     record->pid = take_pid(cursor);
     int32_t parent = take_pid(cursor);
     record->tid = take_pid(cursor);
-    if (record->kind == PERF_FILE_FORK)
+    if (record->kind == PERF_FILE_FORK) {
         record->fork.parent_pid = parent;
+        record->fork.has_own_map = misc & FORK_EXEC;
+    }
     return !cursor->is_short;
 }
 
@@ -219,7 +222,7 @@ bool perf_record_parse(const struct perf_file *file, const uint8_t *bytes, size_
     case PERF_RECORD_FORK:
     case PERF_RECORD_EXIT:
         record->kind = header.type == PERF_RECORD_FORK ? PERF_FILE_FORK : PERF_FILE_EXIT;
-        return parse_task(&cursor, record);
+        return parse_task(&cursor, header.misc, record);
     case PERF_RECORD_LOST:
     case PERF_RECORD_LOST_SAMPLES:
         record->kind = PERF_FILE_LOST;
