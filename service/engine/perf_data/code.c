@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
 #define KERNEL_HALF (1ull << 63)
@@ -61,13 +63,21 @@ void recorded_code_finish(struct recorded_code *code) {
 
 /* ---- mappings ---- */
 
+static bool is_same(const struct recorded_file *file, const struct perf_file_mmap *mmap,
+                    const char *build_id) {
+    return file->inode == mmap->inode && file->device_major == mmap->device_major &&
+           file->device_minor == mmap->device_minor && strcmp(file->path, mmap->path) == 0 &&
+           strcmp(file->build_id, build_id) == 0;
+}
+
 /* The number of a file from 1; 0: too many, or out of memory. */
-static uint32_t intern(struct recorded_code *code, const char *path, const char *build_id) {
+static uint32_t intern(struct recorded_code *code, const struct perf_file_mmap *mmap,
+                       const char *build_id) {
+    const char *path = mmap->path;
     uint32_t hash = hash_index_data(&code->index, path, strlen(path)), number;
     struct hash_probe probe = hash_probe(hash);
     while ((number = hash_index_next(&code->index, &probe)) != HASH_INDEX_NONE)
-        if (strcmp(code->files[number].path, path) == 0 &&
-            strcmp(code->files[number].build_id, build_id) == 0)
+        if (is_same(&code->files[number], mmap, build_id))
             return number + 1;
     char *copy = code->file_count < RECORDED_MAX_FILES ? strdup(path) : NULL;
     if (!copy || !array_room(&code->files, &code->file_capacity, code->file_count, 1) ||
@@ -76,7 +86,10 @@ static uint32_t intern(struct recorded_code *code, const char *path, const char 
         return 0;
     }
     struct recorded_file *file = &code->files[code->file_count++];
-    file->path = copy;
+    *file = (struct recorded_file){.path = copy,
+                                   .inode = mmap->inode,
+                                   .device_major = mmap->device_major,
+                                   .device_minor = mmap->device_minor};
     snprintf(file->build_id, sizeof file->build_id, "%s", build_id);
     return code->file_count;
 }
@@ -96,7 +109,7 @@ struct mapping *recorded_code_mapping(struct recorded_code *code,
         return NULL;
     const char *build_id =
         mmap->build_id[0] ? mmap->build_id : perf_file_build_id(code->file, mmap->path);
-    uint32_t number = mmap->path[0] ? intern(code, mmap->path, build_id) : 0;
+    uint32_t number = mmap->path[0] ? intern(code, mmap, build_id) : 0;
     struct symbol_mapping from = {
         .start = mmap->start,
         .end = mmap->end,
@@ -129,6 +142,14 @@ static struct symbol_module *open_vdso(struct recorded_code *code,
     return NULL;
 }
 
+/* perf stores the build-ids of files that its own report will need. */
+static bool is_that_inode(const struct symbol_module *module, const struct recorded_file *file) {
+    struct stat now;
+    return file->inode != 0 && fstat(symbol_module_fd(module), &now) == 0 &&
+           now.st_ino == file->inode && major(now.st_dev) == file->device_major &&
+           minor(now.st_dev) == file->device_minor;
+}
+
 static struct symbol_module *open_file(struct recorded_code *code,
                                        const struct recorded_file *file) {
     struct symbol_module *module = NULL;
@@ -136,7 +157,7 @@ static struct symbol_module *open_file(struct recorded_code *code,
     const char *build_id =
         file->build_id[0] ? file->build_id : perf_file_build_id(code->file, file->path);
     if (symbol_module_open_path(code->symbols, file->path, build_id, &module) == SONDE_OK) {
-        code->unchecked += build_id[0] == 0;
+        code->unchecked += build_id[0] == 0 && !is_that_inode(module, file);
         return module;
     }
     if (build_id[0] && symbol_module_find(code->symbols, build_id, &module, NULL) == SONDE_OK)

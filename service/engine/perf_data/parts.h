@@ -57,6 +57,8 @@ const char *recorded_thread_name(const struct recorded_processes *processes, int
 struct recorded_file {
     char *path;
     char build_id[PERF_FILE_BUILD_ID]; /* "" = unknown */
+    uint64_t inode;                    /* 0 = unknown */
+    uint32_t device_major, device_minor;
 };
 
 struct recorded_code {
@@ -70,7 +72,7 @@ struct recorded_code {
     struct recorded_file *files;
     uint32_t file_count, file_capacity;
     struct hash_index index;
-    uint32_t unchecked; /* mappings whose file was found by its path alone */
+    uint32_t unchecked; /* mappings whose file was found by its path, and is perhaps another one */
 };
 
 /* data_dir NULL = no tables on disk. */

@@ -23,43 +23,63 @@ struct building {
     struct report_frames frames;
     uint32_t *frame_of_node; /* number of the frame + 1; 0 = not used */
     uint32_t thread_key, tid_key, pid_key;
-    uint32_t event_count;
+    uint32_t type_of[PERF_FILE_MAX_EVENTS]; /* of an event: the first of its two types */
+    bool has_samples[PERF_FILE_MAX_EVENTS];
 };
 
 /* ---- sample types ---- */
 
-struct type_names {
-    char samples[PERF_FILE_MAX_EVENTS][80];
-    const char *amounts[PERF_FILE_MAX_EVENTS];
+struct types {
+    struct sonde_value_type items[2 * PERF_FILE_MAX_EVENTS];
+    char samples[PERF_FILE_MAX_EVENTS][80]; /* names */
+    size_t count;
 };
 
-static sonde_err create_profile(struct building *building) {
-    const struct perf_file *file = building->code->file;
-    struct sonde_value_type types[2 * PERF_FILE_MAX_EVENTS];
-    struct type_names names;
-    bool has_cpu = false;
-    uint32_t count = perf_file_event_count(file);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct perf_file_event *event = perf_file_event(file, i);
-        names.amounts[i] = event->is_time && !has_cpu ? "cpu" : event->name;
-        has_cpu |= event->is_time;
-        snprintf(names.samples[i], sizeof names.samples[i], count > 1 ? "%s:samples" : "samples",
-                 names.amounts[i]);
-        types[2 * i] = (struct sonde_value_type){names.samples[i], "count"};
-        types[2 * i + 1] =
-            (struct sonde_value_type){names.amounts[i], event->is_time ? "nanoseconds" : "count"};
+/* perf adds events that never have a sample, to follow processes. */
+static uint32_t mark_events(struct building *building) {
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < building->counts->count; i++) {
+        bool *has_samples = &building->has_samples[building->counts->items[i].event];
+        used += !*has_samples;
+        *has_samples = true;
     }
-    if (count == 0) /* none has a sample */
-        types[0] = (struct sonde_value_type){"samples", "count"};
-    building->event_count = count;
-    building->profile = sonde_profile_create(types, count ? 2 * count : 1, MAX_BYTES);
+    return used;
+}
+
+static void choose_types(struct building *building, struct types *types) {
+    const struct perf_file *file = building->code->file;
+    bool has_cpu = false;
+    uint32_t used = mark_events(building);
+    for (uint32_t i = 0; i < perf_file_event_count(file); i++) {
+        const struct perf_file_event *event = perf_file_event(file, i);
+        const char *name = event->is_time && !has_cpu ? "cpu" : event->name;
+        if (!building->has_samples[i])
+            continue;
+        has_cpu |= event->is_time;
+        building->type_of[i] = (uint32_t)types->count;
+        snprintf(types->samples[i], sizeof types->samples[i], used > 1 ? "%s:samples" : "samples",
+                 name);
+        types->items[types->count++] = (struct sonde_value_type){types->samples[i], "count"};
+        types->items[types->count++] =
+            (struct sonde_value_type){name, event->is_time ? "nanoseconds" : "count"};
+    }
+    if (used == 0)
+        types->items[types->count++] = (struct sonde_value_type){"samples", "count"};
+}
+
+static sonde_err create_profile(struct building *building) {
+    const struct perf_file_notes *notes = perf_file_notes(building->code->file);
+    struct types types = {.count = 0};
+    choose_types(building, &types);
+    building->profile = sonde_profile_create(types.items, types.count, MAX_BYTES);
     if (!building->profile)
         return SONDE_OUT_OF_MEMORY;
-    const struct perf_file_notes *notes = perf_file_notes(file);
-    struct sonde_profile_info info = {.period_type = types[count ? 1 : 0],
-                                      .period = 1,
-                                      .duration_ns = (int64_t)(notes->last_ns - notes->first_ns),
-                                      .default_type = count ? 1 : 0};
+    const uint32_t shown = types.count > 1;
+    const struct sonde_profile_info info = {.period_type = types.items[shown],
+                                            .period = 1,
+                                            .duration_ns =
+                                                (int64_t)(notes->last_ns - notes->first_ns),
+                                            .default_type = shown};
     sonde_profile_set_info(building->profile, &info);
     return SONDE_OK;
 }
@@ -182,19 +202,24 @@ static const struct recorded_process *first_sampled(const struct recorded_proces
     return NULL;
 }
 
+/* As in our own captures, so that pictures show processes as such. */
 static void add_target(const struct building *building, struct sonde_buf *text) {
     const struct recorded_process *process = first_sampled(building->processes);
     if (process && building->processes->sampled == 1)
         sonde_buf_printf(text, "target: %s, pid %d", process->name, process->pid);
     else
-        sonde_buf_printf(text, "target: %u processes", building->processes->sampled);
+        sonde_buf_puts(text, "target: @all");
 }
 
 static void add_source(const struct building *building, struct sonde_buf *text) {
     const struct perf_file *file = building->code->file;
-    sonde_buf_puts(text, "sampled: by perf record, ");
-    for (uint32_t i = 0; i < perf_file_event_count(file); i++)
-        sonde_buf_printf(text, "%s%s", i ? ", " : "", perf_file_event(file, i)->name);
+    const char *separator = "sampled: by perf record, ";
+    for (uint32_t i = 0; i < perf_file_event_count(file); i++) {
+        if (!building->has_samples[i])
+            continue;
+        sonde_buf_printf(text, "%s%s", separator, perf_file_event(file, i)->name);
+        separator = ", ";
+    }
 }
 
 static void add_drops(const struct building *building, struct sonde_buf *text) {
@@ -237,8 +262,8 @@ static void add_other(const struct building *building, struct sonde_buf *text) {
 static void add_unchecked(const struct building *building, struct sonde_buf *text) {
     if (building->code->unchecked)
         sonde_buf_printf(text,
-                         "files: %u mappings have no build-id, so names are right only if their "
-                         "files have not changed",
+                         "files: %u are not known to be those that were recorded; if they have "
+                         "changed, names are wrong",
                          building->code->unchecked);
 }
 

@@ -50,6 +50,14 @@ static const char *default_name(uint64_t type, uint64_t config) {
     return "event";
 }
 
+/* Without ":ppp" and the like, which says how exact pcs are, not what is counted. */
+static size_t without_precision(const char *name, size_t len) {
+    size_t end = len;
+    while (end > 0 && (name[end - 1] == 'p' || name[end - 1] == 'P' || name[end - 1] == 'H'))
+        end--;
+    return end > 1 && end < len && name[end - 1] == ':' ? end - 1 : len;
+}
+
 /* The event of that name, which is added if it is new. */
 static uint32_t intern(struct perf_events *events, const char *name, size_t len, bool is_time) {
     struct perf_file_event wanted = {.is_time = is_time};
@@ -118,7 +126,7 @@ void perf_events_rename(struct perf_events *events, uint32_t number, const char 
     if (number >= events->entry_count || events->entries[number].event != UINT32_MAX || len == 0)
         return;
     struct perf_entry *entry = &events->entries[number];
-    entry->event = intern(events, name, len, counts_time(entry));
+    entry->event = intern(events, name, without_precision(name, len), counts_time(entry));
 }
 
 const struct perf_entry *perf_events_find(const struct perf_events *events, uint64_t id) {
