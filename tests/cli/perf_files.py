@@ -75,6 +75,20 @@ def sample(time, pcs=(TEXT + 0x10, TEXT + 0x20), pid=7, tid=None, period=1000, k
 ROUND = record(68, b"")
 
 
+def compressed(records, kind=81, pieces=3):
+    """The records in zstd's frame of raw blocks, cut into pieces anywhere."""
+    plain = b"".join(records)
+    frame = struct.pack("<IBB", 0xfd2fb528, 0, 0x58)
+    while plain:
+        block, plain = plain[:65536], plain[65536:]
+        frame += struct.pack("<I", len(block) << 3 | (not plain))[:3] + block
+    step = min(len(frame) // pieces + 1, 65000)
+    parts = [frame[at:at + step] for at in range(0, len(frame), step)]
+    if kind == 83:
+        return b"".join(record(83, struct.pack("<Q", len(part)) + part + bytes(-len(part) % 8)) for part in parts)
+    return b"".join(record(81, part) for part in parts)
+
+
 def string(value):
     return struct.pack("<I", 64) + value.encode().ljust(64, b"\0")
 
@@ -144,6 +158,7 @@ KINDS = {
     "file": lambda: file([*usual(), sample(10), sample(20, kernel=[2**64 - 2**31]), sample(25, pid=8), ROUND]),
     "several": lambda: file(usual(SEVERAL) + [sample(10, identifier=1), sample(11, identifier=2), ROUND, ROUND],
                             attrs=(attr(CPU_CLOCK, SEVERAL), attr(PAGE_FAULTS, SEVERAL)), names=["cpu-clock", "page-faults"]),
+    "compressed": lambda: file([compressed([*usual(), sample(10), sample(20)])]),
     "copies": lambda: file([*usual(), copied()], attrs=(attr(sample_type=COPIES),), paths={"/usr/bin/program": bytes(20)}),
     "pipe": lambda: pipe([*usual(), sample(10), ROUND, sample(9)], release="6.1"),
 }

@@ -20,14 +20,14 @@
 #define KERNEL_HALF (1ull << 63)
 
 sonde_err recorded_code_init(struct recorded_code *code, const struct perf_file *file,
-                             const char *data_dir, struct sonde_diag *diag) {
+                             const struct perf_data_options *from, struct sonde_diag *diag) {
+    const char *data_dir = from->data_dir;
     char names[4096] = "", tables[4096] = "";
     if (data_dir) {
         snprintf(names, sizeof names, "%.4000s/symbols", data_dir);
         snprintf(tables, sizeof tables, "%.4000s/unwind", data_dir);
     }
-    struct symbol_options options = {.cache_dir = data_dir ? names : NULL,
-                                     .worker = "/proc/self/exe"};
+    struct symbol_options options = {.cache_dir = data_dir ? names : NULL, .worker = from->worker};
     *code = (struct recorded_code){.file = file};
     hash_index_init(&code->index);
     sonde_err err = symbol_store_create(&options, &code->symbols, diag);

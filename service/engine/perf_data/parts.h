@@ -75,9 +75,9 @@ struct recorded_code {
     uint32_t unchecked; /* mappings whose file was found by its path, and is perhaps another one */
 };
 
-/* data_dir NULL = no tables on disk. */
 SONDE_MUST_USE sonde_err recorded_code_init(struct recorded_code *code,
-                                            const struct perf_file *file, const char *data_dir,
+                                            const struct perf_file *file,
+                                            const struct perf_data_options *options,
                                             struct sonde_diag *diag);
 /* After the last mapping was released. */
 void recorded_code_finish(struct recorded_code *code);

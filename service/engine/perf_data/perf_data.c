@@ -37,14 +37,15 @@ static void on_record(void *context, const struct perf_file_record *record) {
     reading->lacks_memory |= !ok;
 }
 
-static sonde_err read_records(struct reading *reading, struct perf_file *file, const char *data_dir,
+static sonde_err read_records(struct reading *reading, struct perf_file *file,
+                              const struct perf_data_options *options,
                               struct sonde_profile **profile, struct sonde_diag *diag) {
     recorded_processes_init(&reading->processes);
     sonde_err err = recorded_counts_init(&reading->counts);
     if (err)
         err = sonde_fail(diag, err, "out of memory");
     else
-        err = recorded_code_init(&reading->code, file, data_dir, diag);
+        err = recorded_code_init(&reading->code, file, options, diag);
     if (!err)
         err = perf_file_read(file, on_record, reading, diag);
     if (!err && reading->lacks_memory)
@@ -55,15 +56,15 @@ static sonde_err read_records(struct reading *reading, struct perf_file *file, c
     return recorded_profile(&reading->counts, &reading->code, &reading->processes, profile, diag);
 }
 
-sonde_err perf_data_read(int fd, const char *data_dir, struct sonde_profile **profile,
-                         struct sonde_diag *diag) {
+sonde_err perf_data_read(int fd, const struct perf_data_options *options,
+                         struct sonde_profile **profile, struct sonde_diag *diag) {
     struct perf_file *file;
     struct reading reading = {0};
     *profile = NULL;
     sonde_err err = perf_file_open(fd, &file, diag);
     if (err)
         return err;
-    err = read_records(&reading, file, data_dir, profile, diag);
+    err = read_records(&reading, file, options, profile, diag);
     recorded_counts_finish(&reading.counts);
     recorded_processes_finish(&reading.processes);
     recorded_code_finish(&reading.code);
@@ -101,9 +102,11 @@ int perf_data_main(void) {
     struct sonde_buf bytes = {0};
     struct sonde_diag diag = {0};
     umask(077);
+    const struct perf_data_options options = {.data_dir = choose_data_dir(),
+                                              .worker = "/proc/self/exe"};
     sonde_err err = file_limit_raise("sonded", &diag);
     if (!err)
-        err = perf_data_read(STDIN_FILENO, choose_data_dir(), &profile, &diag);
+        err = perf_data_read(STDIN_FILENO, &options, &profile, &diag);
     if (!err)
         err = sonde_pprof_write(profile, 0, &bytes, &diag);
     if (!err)

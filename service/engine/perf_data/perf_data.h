@@ -16,9 +16,14 @@
 
 #define PERF_DATA_ARGUMENT "--perf-data"
 
-/* Reads the file behind fd. data_dir: where tables are stored; NULL = nowhere. The caller destroys
- * *profile. Errors: those of perf_file_open and SONDE_TOO_LARGE, for a profile of over 1 GiB. */
-SONDE_MUST_USE sonde_err perf_data_read(int fd, const char *data_dir,
+struct perf_data_options {
+    const char *data_dir; /* where tables are stored; NULL = nowhere */
+    const char *worker;   /* as in symbol_options */
+};
+
+/* Reads the file behind fd. The caller destroys *profile. Errors: those of perf_file_open and
+ * SONDE_TOO_LARGE, for a profile of over 1 GiB. */
+SONDE_MUST_USE sonde_err perf_data_read(int fd, const struct perf_data_options *options,
                                         struct sonde_profile **profile, struct sonde_diag *diag);
 
 /* Call these first in main. */
