@@ -449,8 +449,7 @@ int main(int argc, char **argv) {
         return check_worker_main();
     if (symbol_fetch_is_asked(argc, argv))
         return symbol_fetch_main(argc, argv);
-    if (perf_data_is_asked(argc, argv))
-        return perf_data_main();
+    perf_data_main(argc, argv);
     static struct settings defaults, loaded; /* for SIGHUP */
     static struct settings_reload again;
     struct settings settings = {

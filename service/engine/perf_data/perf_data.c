@@ -74,10 +74,6 @@ sonde_err perf_data_read(int fd, const struct perf_data_options *options,
 
 /* ---- the process ---- */
 
-bool perf_data_is_asked(int argc, char **argv) {
-    return argc == 2 && strcmp(argv[1], PERF_DATA_ARGUMENT) == 0;
-}
-
 /* Without such a directory, tables are made again for each file. */
 static const char *choose_data_dir(void) {
     const char *chosen = getenv("SONDE_DATA_DIR");
@@ -97,7 +93,9 @@ static sonde_err write_all(const struct sonde_buf *bytes, struct sonde_diag *dia
     return SONDE_OK;
 }
 
-int perf_data_main(void) {
+void perf_data_main(int argc, char **argv) {
+    if (argc != 2 || strcmp(argv[1], PERF_DATA_ARGUMENT) != 0)
+        return;
     struct sonde_profile *profile = NULL;
     struct sonde_buf bytes = {0};
     struct sonde_diag diag = {0};

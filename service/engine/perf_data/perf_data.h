@@ -12,8 +12,6 @@
 
 #include "api/profile/profile.h"
 
-#include <stdbool.h>
-
 #define PERF_DATA_ARGUMENT "--perf-data"
 
 struct perf_data_options {
@@ -26,10 +24,8 @@ struct perf_data_options {
 SONDE_MUST_USE sonde_err perf_data_read(int fd, const struct perf_data_options *options,
                                         struct sonde_profile **profile, struct sonde_diag *diag);
 
-/* Call these first in main. */
-bool perf_data_is_asked(int argc, char **argv);
-/* Reads the file from stdin, writes a pprof file to stdout, and exits with a sonde_err, whose
- * sentence is on stderr. Does not return. */
-int perf_data_main(void);
+/* Call it first in main. If the arguments ask for it, reads the file from stdin, writes a pprof
+ * file to stdout, and exits with a sonde_err, whose sentence is on stderr. Otherwise returns. */
+void perf_data_main(int argc, char **argv);
 
 #endif
