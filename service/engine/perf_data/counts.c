@@ -143,8 +143,7 @@ static uint32_t add_stack(struct recorded_counts *counts, struct recorded_code *
     struct walked walked;
     walk(code, process, sample, &walked);
     counts->ends[walked.end]++;
-    const char *name = process && process->name[0] ? process->name : "[unknown process]";
-    uint32_t parent = stacks_add_process(counts->stacks, name);
+    uint32_t parent = stacks_add_process(counts->stacks, recorded_process_name(process));
     int note = stack_end_note(walked.end);
     if (sample->has_registers && sample->is_32bit)
         note = STACK_NOTE_32BIT;

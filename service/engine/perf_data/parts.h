@@ -47,6 +47,8 @@ bool recorded_processes_follow(struct recorded_processes *processes,
 /* The process of a sample; NULL: too many, or out of memory. */
 struct recorded_process *recorded_processes_sampled(struct recorded_processes *processes,
                                                     int32_t pid);
+/* Its name, also if it has none. */
+const char *recorded_process_name(const struct recorded_process *process);
 /* A thread's name, or that of its process; "" = unknown. */
 const char *recorded_thread_name(const struct recorded_processes *processes, int32_t tid,
                                  const struct recorded_process *process);

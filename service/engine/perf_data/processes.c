@@ -161,6 +161,10 @@ struct recorded_process *recorded_processes_sampled(struct recorded_processes *p
     return process;
 }
 
+const char *recorded_process_name(const struct recorded_process *process) {
+    return process && process->name[0] ? process->name : "[unknown process]";
+}
+
 const char *recorded_thread_name(const struct recorded_processes *processes, int32_t tid,
                                  const struct recorded_process *process) {
     const struct recorded_thread *thread = find_thread(processes, tid);

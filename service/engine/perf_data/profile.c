@@ -67,6 +67,18 @@ static void choose_types(struct building *building, struct types *types) {
         types->items[types->count++] = (struct sonde_value_type){"samples", "count"};
 }
 
+/* What a sample of the first event stands for; its clock may have had several periods. */
+static int64_t mean_period(const struct building *building) {
+    uint64_t amount = 0, samples = 0;
+    for (uint32_t i = 0; i < building->counts->count; i++) {
+        const struct recorded_count *count = &building->counts->items[i];
+        bool is_first = building->type_of[count->event] == 0;
+        amount += is_first ? count->amount : 0;
+        samples += is_first ? count->samples : 0;
+    }
+    return samples && amount / samples <= INT64_MAX ? (int64_t)(amount / samples) : 0;
+}
+
 static sonde_err create_profile(struct building *building) {
     const struct perf_file_notes *notes = perf_file_notes(building->code->file);
     struct types types = {.count = 0};
@@ -76,7 +88,7 @@ static sonde_err create_profile(struct building *building) {
         return SONDE_OUT_OF_MEMORY;
     const uint32_t shown = types.count > 1;
     const struct sonde_profile_info info = {.period_type = types.items[shown],
-                                            .period = 1,
+                                            .period = mean_period(building),
                                             .duration_ns =
                                                 (int64_t)(notes->last_ns - notes->first_ns),
                                             .default_type = shown};
@@ -206,7 +218,7 @@ static const struct recorded_process *first_sampled(const struct recorded_proces
 static void add_target(const struct building *building, struct sonde_buf *text) {
     const struct recorded_process *process = first_sampled(building->processes);
     if (process && building->processes->sampled == 1)
-        sonde_buf_printf(text, "target: %s, pid %d", process->name, process->pid);
+        sonde_buf_printf(text, "target: %s, pid %d", recorded_process_name(process), process->pid);
     else
         sonde_buf_puts(text, "target: @all");
 }
