@@ -355,8 +355,9 @@ static const struct sonde_option table[] = {
 static const struct sonde_options options = {
     .usage =
         "sonde diff BASE NEW [-o FILE] | [SERVICE] --base-from TIME|--base-selector TEXT [-o FILE]",
-    .about = "Shows what changed between two profiles, each a file or the number of a saved "
-             "capture,\nor between two ranges of the history.",
+    .about =
+        "Shows what changed between two profiles, each a file (pprof, perf.data) or the number "
+        "of a\nsaved capture, or between two ranges of the history.",
     .examples = "  sonde diff before.pb.gz after.pb.gz --fail-above 3 --json > changes.json\n"
                 "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank; grey: noise\n"
                 "  sonde diff redis-server --base-from -25h  the last hour and the same of "

@@ -34,10 +34,11 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde draw [TARGET | FILE.pb.gz] [-o FILE]",
-    .about = "Draws a profile file, or profiles a target and draws the result, in any format.",
+    .usage = "sonde draw [TARGET | FILE] [-o FILE]",
+    .about = "Draws a profile file (pprof, perf.data), or profiles a target and draws the result, "
+             "in any\nformat.",
     .examples = "  sonde draw profile.pb.gz -o flame.svg\n"
-                "  sonde draw profile.pb.gz -o profile.speedscope.json\n"
+                "  sonde draw perf.data -o perf.speedscope.json\n"
                 "  sonde draw profile.pb.gz -o - --format collapsed\n"
                 "  sonde draw redis-server -d 5 -o redis.svg\n",
     .table = table,

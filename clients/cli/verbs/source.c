@@ -4,6 +4,7 @@
 #include "api/profile/heap/jemalloc.h"
 #include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
+#include "clients/cli/run/perf_data.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 /* Extensions that other programs and their documentation give to profiles. */
 static bool has_profile_extension(const char *word) {
-    static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof"};
+    static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof", ".data", ".data.old"};
     size_t len = strlen(word);
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         size_t end = strlen(ends[i]);
@@ -31,26 +32,54 @@ bool source_is_file(const char *word) {
            (strchr(word, '/') || sonde_format_from_name(word) || has_profile_extension(word));
 }
 
-static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct sonde_diag *diag) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return sonde_fail_os(diag, errno, "cannot read %.200s", path);
+static sonde_err read_bytes(int fd, const char *path, struct sonde_buf *bytes,
+                            struct sonde_diag *diag) {
     bytes->limit = MAX_FILE_BYTES;
     ssize_t len = 1;
-    int os_error = 0;
     while (len > 0 && !bytes->failed) {
         char part[65536];
         len = read(fd, part, sizeof part);
-        os_error = len < 0 ? errno : 0;
         if (len > 0)
             sonde_buf_append(bytes, part, (size_t)len);
     }
-    close(fd);
-    if (os_error)
-        return sonde_fail_os(diag, os_error, "cannot read %.200s", path);
+    if (len < 0 && errno == EISDIR)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "%.200s is a directory; if `perf record --threads` made it, record "
+                          "without --threads",
+                          path);
+    if (len < 0)
+        return sonde_fail_os(diag, errno, "cannot read %.200s", path);
     if (bytes->failed)
         return sonde_fail(diag, SONDE_TOO_LARGE, "%.200s is larger than 512 MiB", path);
     return SONDE_OK;
+}
+
+/* Replaces what a pipe has sent by its pprof file. */
+static sonde_err convert_bytes(struct sonde_buf *bytes, struct sonde_diag *diag) {
+    struct sonde_buf pprof = {0};
+    sonde_err err = perf_data_convert_bytes(sonde_buf_slice(bytes), &pprof, diag);
+    sonde_buf_finish(bytes);
+    *bytes = pprof;
+    return err;
+}
+
+/* Reads a file; one of perf, which may be of any size, as pprof. */
+static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct sonde_diag *diag) {
+    struct sonde_diag detail = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return sonde_fail_os(diag, errno, "cannot read %.200s", path);
+    bool is_perf_file = perf_data_is_file(fd);
+    sonde_err err = is_perf_file ? SONDE_OK : read_bytes(fd, path, bytes, diag);
+    if (!err && is_perf_file)
+        err = perf_data_convert(fd, bytes, &detail);
+    else if (!err && perf_data_is_one(sonde_buf_slice(bytes)))
+        err = convert_bytes(bytes, &detail);
+    close(fd);
+    if (err && detail.text[0])
+        return sonde_fail(diag, err, "cannot read %.120s: %.160s", path,
+                          sonde_diag_text(&detail, err));
+    return err;
 }
 
 /* Reads a jemalloc dump and removes the allocator's own frames. */

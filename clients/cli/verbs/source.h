@@ -22,8 +22,8 @@ struct source_settings {
 };
 
 bool source_is_file(const char *word);
-/* Reads a pprof file or a jemalloc dump, which has no function names. The caller destroys *profile.
- */
+/* Reads a pprof file, a perf.data, or a jemalloc dump, which has no function names. The caller
+ * destroys *profile. */
 SONDE_MUST_USE sonde_err source_read(const char *path, struct sonde_profile **profile,
                                      struct sonde_diag *diag);
 

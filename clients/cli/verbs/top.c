@@ -34,12 +34,13 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde top PID | NAME | --all [PID | NAME] | FILE.pb.gz [-d SECONDS] [-n N] [--cum]",
-    .about = "Prints the hottest functions of a process, of several, or of a profile file.",
+    .usage = "sonde top PID | NAME | --all [PID | NAME] | FILE [-d SECONDS] [-n N] [--cum]",
+    .about = "Prints the hottest functions of a process, of several, or of a profile file\n(pprof, "
+             "perf.data).",
     .examples = "  sonde top 4711 -F 999\n"
                 "  sonde top redis-server -d 5 --cum -n 10\n"
                 "  sonde top --all -d 5\n"
-                "  sonde top profile.pb.gz\n",
+                "  sonde top perf.data --type cycles\n",
     .table = table,
     .count = COUNT_OF(table),
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The distinct frames of a report: each (mapping, pc) once, with its location in the profile. For
- * report.c only. Thread safety: one thread. */
+ * report.c and service/engine/perf_data. Thread safety: one thread. */
 #ifndef SONDE_SERVICE_ENGINE_REPORT_REPORT_FRAMES_H
 #define SONDE_SERVICE_ENGINE_REPORT_REPORT_FRAMES_H
 

@@ -7,6 +7,7 @@
 #include "service/machine/machine.h"
 #include "service/symbol/files/file_info.h"
 #include "service/symbol/files/files.h"
+#include "service/symbol/locate/locate.h"
 #include "service/symbol/store.h"
 
 #include <dirent.h>
@@ -224,6 +225,20 @@ sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
     symbol_recent_add(found);
     *module = found;
     return SONDE_OK;
+}
+
+sonde_err symbol_module_open_path(struct symbol_store *store, const char *path,
+                                  const char *build_id, struct symbol_module **module) {
+    *module = NULL;
+    int fd = symbol_open_in_root(0, path);
+    if (fd < 0)
+        return SONDE_NOT_FOUND;
+    if (build_id[0] && !symbol_file_has_build_id(fd, build_id)) {
+        close(fd);
+        return SONDE_NOT_FOUND;
+    }
+    sonde_err err = symbol_module_open_file(store, fd, path, module);
+    return err == SONDE_CORRUPT ? SONDE_NOT_FOUND : err;
 }
 
 /* --- addresses of a debug file ---------------------------------------------------------------- */

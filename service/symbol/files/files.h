@@ -31,6 +31,12 @@ bool symbol_file_has_build_id(int fd, const char *build_id);
  * SONDE_INVALID_ARGUMENT (also for a file of another machine, which the sentence names). */
 SONDE_MUST_USE sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
                                             struct symbol_module **module, struct sonde_diag *diag);
+/* Opens the file at a path of this machine, for addresses that another program has recorded. It
+ * must have that build-id; "" = any. The caller releases *module. SONDE_NOT_FOUND: there is no such
+ * file, or another one. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_module_open_path(struct symbol_store *store, const char *path,
+                                                 const char *build_id,
+                                                 struct symbol_module **module);
 /* Like symbol_module_bias, but also for debug files, whose segments have lost their file
  * offsets. */
 bool symbol_module_bias_of(const struct symbol_module *module, const struct symbol_mapping *mapping,

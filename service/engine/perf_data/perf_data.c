@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/perf_data/perf_data.h"
+
+#include "api/os/file_limit.h"
+#include "api/os/own_folder.h"
+#include "api/os/paths.h"
+#include "api/profile/pprof/pprof.h"
+#include "service/engine/perf_data/parts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct reading {
+    struct recorded_code code;
+    struct recorded_processes processes;
+    struct recorded_counts counts;
+    bool lacks_memory;
+};
+
+static void on_record(void *context, const struct perf_file_record *record) {
+    struct reading *reading = context;
+    bool ok = true;
+    if (record->kind == PERF_FILE_SAMPLE) {
+        ok = recorded_counts_add(&reading->counts, &reading->code, &reading->processes, record);
+    } else if (record->kind == PERF_FILE_LOST) {
+        reading->counts.lost += record->lost;
+    } else {
+        struct mapping *mapping =
+            record->kind == PERF_FILE_MMAP ? recorded_code_mapping(&reading->code, record) : NULL;
+        ok = recorded_processes_follow(&reading->processes, record, mapping);
+        mapping_release(mapping);
+    }
+    reading->lacks_memory |= !ok;
+}
+
+static sonde_err read_records(struct reading *reading, struct perf_file *file,
+                              const struct perf_data_options *options,
+                              struct sonde_profile **profile, struct sonde_diag *diag) {
+    recorded_processes_init(&reading->processes);
+    sonde_err err = recorded_counts_init(&reading->counts);
+    if (err)
+        err = sonde_fail(diag, err, "out of memory");
+    else
+        err = recorded_code_init(&reading->code, file, options, diag);
+    if (!err)
+        err = perf_file_read(file, on_record, reading, diag);
+    if (!err && reading->lacks_memory)
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    if (err)
+        return err;
+    recorded_code_open_kernel(&reading->code);
+    return recorded_profile(&reading->counts, &reading->code, &reading->processes, profile, diag);
+}
+
+sonde_err perf_data_read(int fd, const struct perf_data_options *options,
+                         struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct perf_file *file;
+    struct reading reading = {0};
+    *profile = NULL;
+    sonde_err err = perf_file_open(fd, &file, diag);
+    if (err)
+        return err;
+    err = read_records(&reading, file, options, profile, diag);
+    recorded_counts_finish(&reading.counts);
+    recorded_processes_finish(&reading.processes);
+    recorded_code_finish(&reading.code);
+    perf_file_close(file);
+    return err;
+}
+
+/* ---- the process ---- */
+
+/* Without such a directory, tables are made again for each file. */
+static const char *choose_data_dir(void) {
+    const char *chosen = getenv("SONDE_DATA_DIR");
+    const char *dir = chosen && chosen[0] ? chosen : sonde_default_data_dir();
+    if (own_folder_check(dir, "--data-dir", NULL) != SONDE_OK)
+        return NULL;
+    return mkdir(dir, 0700) == 0 || errno == EEXIST ? dir : NULL;
+}
+
+static sonde_err write_all(const struct sonde_buf *bytes, struct sonde_diag *diag) {
+    for (size_t at = 0; at < bytes->len;) {
+        ssize_t put = write(STDOUT_FILENO, bytes->data + at, bytes->len - at);
+        if (put < 0 && errno != EINTR)
+            return sonde_fail_os(diag, errno, "cannot write the profile");
+        at += put > 0 ? (size_t)put : 0;
+    }
+    return SONDE_OK;
+}
+
+void perf_data_main(int argc, char **argv) {
+    if (argc != 2 || strcmp(argv[1], PERF_DATA_ARGUMENT) != 0)
+        return;
+    struct sonde_profile *profile = NULL;
+    struct sonde_buf bytes = {0};
+    struct sonde_diag diag = {0};
+    umask(077);
+    const struct perf_data_options options = {.data_dir = choose_data_dir(),
+                                              .worker = "/proc/self/exe"};
+    sonde_err err = file_limit_raise("sonded", &diag);
+    if (!err)
+        err = perf_data_read(STDIN_FILENO, &options, &profile, &diag);
+    if (!err)
+        err = sonde_pprof_write(profile, 0, &bytes, &diag);
+    if (!err)
+        err = write_all(&bytes, &diag);
+    if (err)
+        fputs(sonde_diag_text(&diag, err), stderr);
+    fflush(stderr);
+    _exit((int)err); /* the system frees the memory faster */
+}
