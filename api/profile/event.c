@@ -155,3 +155,10 @@ enum sonde_event_id sonde_event_find_counted(struct sonde_slice name) {
         event++;
     return event;
 }
+
+const char *sonde_event_counted_words(const char *type) {
+    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++)
+        if (strcmp(type, sonde_events[i].amount.type.type) == 0)
+            return sonde_events[i].amount.words;
+    return NULL;
+}

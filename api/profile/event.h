@@ -88,6 +88,8 @@ const char *sonde_event_words(const char *type);
 bool sonde_event_is_counted(enum sonde_event_id event);
 /* The counted event of a name; SONDE_EVENTS if there is none. */
 enum sonde_event_id sonde_event_find_counted(struct sonde_slice name);
+/* The words for the sample type of a counted event; NULL for any other type. */
+const char *sonde_event_counted_words(const char *type);
 /* The mode of a name: an index into sonde_events; SONDE_MODES if there is none. */
 size_t sonde_event_find_mode(struct sonde_slice name);
 

@@ -45,6 +45,13 @@ TEST(counted_events_are_counts_and_neither_modes_nor_recorded) {
     CHECK(!sonde_event_is_counted(SONDE_EVENTS));
 }
 
+TEST(only_types_of_counted_events_have_counted_words) {
+    CHECK_STR(sonde_event_counted_words("page_faults"), "page faults");
+    CHECK(!sonde_event_counted_words("samples"));
+    CHECK(!sonde_event_counted_words("alloc_objects"));
+    CHECK(!sonde_event_counted_words("cpu"));
+}
+
 TEST(a_counted_event_is_found_by_its_whole_name) {
     CHECK_INT(sonde_event_find_counted(sonde_slice_of("page-faults")), ==, SONDE_PAGE_FAULTS);
     CHECK_INT(sonde_event_find_counted(sonde_slice_of("branch-misses")), ==, SONDE_BRANCH_MISSES);
