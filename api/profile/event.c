@@ -162,3 +162,7 @@ const char *sonde_event_counted_words(const char *type) {
             return sonde_events[i].amount.words;
     return NULL;
 }
+
+const char *sonde_event_kind(enum sonde_event_id event) {
+    return sonde_events[event].mode ? sonde_events[event].mode : sonde_events[event].name;
+}

@@ -86,6 +86,8 @@ const char *sonde_event_unit(const char *name); /* "nanoseconds", "bytes" */
 const char *sonde_event_words(const char *type);
 /* Whether it is a counted event, not a mode or memory. */
 bool sonde_event_is_counted(enum sonde_event_id event);
+/* What a capture of it is called: its mode, or its name. */
+const char *sonde_event_kind(enum sonde_event_id event);
 /* The counted event of a name; SONDE_EVENTS if there is none. */
 enum sonde_event_id sonde_event_find_counted(struct sonde_slice name);
 /* The words for the sample type of a counted event; NULL for any other type. */
