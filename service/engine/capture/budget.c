@@ -101,9 +101,9 @@ static double part(uint64_t ns, uint64_t of_ns) {
     return of_ns ? (double)ns / (double)of_ns : 0;
 }
 
-/* cpu_ns: of the target; of several processes, whose sum is not known, the time of one CPU.
- * Returns whether the period must change to the one at which the samples since the last look would
- * have taken what the ceiling allows. A quiet event comes back to the asked period by halves. */
+/* cpu_ns: of the target; of several processes, whose sum is not known, the time of one CPU. Returns
+ * whether the period must change to the one at which the samples since the last look would have
+ * taken what the ceiling allows. A quiet event comes back to the asked period by halves. */
 static bool adjust_counted(struct target *target, struct budget_limit *limit, uint64_t count,
                            uint64_t cpu_ns) {
     double allowed_ns = limit->ceiling * (double)cpu_ns;

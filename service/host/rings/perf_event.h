@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Opens one perf event: a cpu-clock or a counted event, with side-band records of mappings, names,
- * forks and exits.
- * The sampler process (service/host/sampler) opens it where a capability is needed, so the
- * description is a plain struct of numbers that both sides check. Any thread. */
+ * forks and exits. The sampler process (service/host/sampler) opens it where a capability is
+ * needed, so the description is a plain struct of numbers that both sides check. Any thread. */
 #ifndef SONDE_SERVICE_HOST_RINGS_PERF_EVENT_H
 #define SONDE_SERVICE_HOST_RINGS_PERF_EVENT_H
 

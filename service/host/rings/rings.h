@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Perf rings: opens cpu-clocks, or a counted event, for all CPUs or for a process and delivers their
- * records in order of time.
+ * Perf rings: opens cpu-clocks, or a counted event, for all CPUs or for a process and delivers
+ * their records in order of time.
  *
  *     all:      several events and one ring per CPU (needs CAP_PERFMON; cpu_clocks.h)
  *     process:  one event per thread and CPU, those of a CPU redirected into one ring per CPU;
@@ -25,8 +25,8 @@ struct rings_options {
     const pid_t *pids; /* processes; with pid_count 0: all processes of the machine */
     size_t pid_count;
     uint64_t period_ns;
-    /* ON_CPU, or a counted event: a sample for every so many. 0 = about one in period_ns, for events
-     * of the processor (perf_event.h). */
+    /* ON_CPU, or a counted event: a sample for every so many. 0 = about one in period_ns, for
+     * events of the processor (perf_event.h). */
     enum sonde_event_id event;
     uint64_t every;
     uint32_t stack_bytes;
@@ -44,8 +44,8 @@ struct rings;
 /* Opens, but does not start. Takes about 20 us per event, so call it on a worker for a process with
  * many threads. SONDE_PERMISSION_DENIED: the kernel refuses; diag says what would allow it.
  * SONDE_NOT_AVAILABLE: the kernel has no perf, or all processes have gone. SONDE_TOO_LARGE: too
- * many threads for the descriptors that this process may have. For a counted event NOT_AVAILABLE also
- * means that this machine does not count it, or that it needs has_kernel. */
+ * many threads for the descriptors that this process may have. For a counted event NOT_AVAILABLE
+ * also means that this machine does not count it, or that it needs has_kernel. */
 SONDE_MUST_USE sonde_err rings_open(const struct rings_options *options, struct rings **rings,
                                     struct sonde_diag *diag);
 void rings_close(struct rings *rings);
