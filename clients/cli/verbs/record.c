@@ -171,7 +171,7 @@ static const struct sonde_options options = {
              "otherwise start the program with `sonde run`.",
     .examples = "  sonde record 4711 -o flame.svg\n"
                 "  sonde record redis-server -d 30 -F 999 -o redis.pb.gz\n"
-                "  sonde record --all -d 5 -o machine.svg\n"
+                "  sonde record 4711 --event page-faults -o faults.svg\n"
                 "  sonde record -o build.svg -- make -j8\n",
     .table = table,
     .count = COUNT_OF(table),
