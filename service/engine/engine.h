@@ -116,6 +116,10 @@ void engine_name_advice(struct engine *engine, const struct engine_target *targe
  * now. Blocks for some milliseconds: call it on a worker. */
 struct host_right;
 void engine_rights(struct engine *engine, struct host_right *rights);
+/* Which counted events this engine can sample: HOST_COUNTERS rows (service/host/counters.h), each
+ * tried now. Blocks for some milliseconds: call it on a worker. */
+struct host_counter;
+void engine_counters_of_machine(struct engine *engine, struct host_counter *counters);
 /* The one target that matches. SONDE_TARGET_AMBIGUOUS (diag lists the matches), _NOT_FOUND,
  * _CONFLICT (each field matches some target, but not the same one). */
 SONDE_MUST_USE sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,

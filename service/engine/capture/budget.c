@@ -195,10 +195,14 @@ void budget_describe_counted(const struct cpu_capture *capture, char *text, size
     text[0] = 0;
     if (ceiling == 0)
         return;
+    bool is_one = target->info.pid != 0;
     uint64_t ns = (now->handler_count - base->handler_count) * target->budget.sample_ns;
+    uint64_t of_ns =
+        is_one ? now->target_cpu_ns - base->target_cpu_ns : now_monotonic_ns() - capture->start_ns;
     char taken[80];
-    describe_taken(ns, now->target_cpu_ns - base->target_cpu_ns, taken, sizeof taken);
-    int len = snprintf(text, size, "%.2f %% of the target's CPU time; %s", 100 * ceiling, taken);
+    describe_taken(ns, of_ns, taken, sizeof taken);
+    int len = snprintf(text, size, "%.2f %% of %s; %s", 100 * ceiling,
+                       is_one ? "the target's CPU time" : "the time of a CPU", taken);
     if (capture->by_number && len > 0 && (size_t)len < size)
         snprintf(text + len, size - (size_t)len, "; one sample for up to %llu events",
                  (unsigned long long)capture->longest_period);

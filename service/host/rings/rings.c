@@ -301,10 +301,32 @@ static void reopen(struct rings *rings) {
     struct sonde_diag diag = {0};
     for (size_t i = 0; i < rings->process_count; i++)
         rings->processes[i].former_run_ns += events_run_ns(&rings->events, rings->processes[i].pid);
-    rings->former_total += events_total(&rings->events);
     events_close(&rings->events);
     if (add_processes(rings, &diag) == SONDE_OK && rings->is_started)
         events_enable(&rings->events, true);
+}
+
+/* The same for counted events. What happens meanwhile is counted, too: the new events are opened
+ * before the old ones are stopped. Without room for both, the old ones stay as they are. */
+static void reopen_counted(struct rings *rings, uint64_t former) {
+    struct events old = rings->events;
+    struct sonde_diag diag = {0};
+    rings->events.list = NULL;
+    rings->events.count = rings->events.capacity = 0;
+    if (add_processes(rings, &diag) != SONDE_OK) {
+        events_close(&rings->events);
+        rings->events.list = old.list;
+        rings->events.count = old.count;
+        rings->events.capacity = old.capacity;
+        rings->options.every = rings->options.every ? former : 0;
+        return;
+    }
+    if (rings->is_started)
+        events_replace(&old, &rings->events);
+    rings->former_total += events_total(&old);
+    if (rings->options.every)
+        counter_set(&rings->counter, rings->options.every, (uint64_t)clock_ns(CLOCK_MONOTONIC));
+    events_close(&old);
 }
 
 /* The kernel takes a number of events, or a rate. */
@@ -313,13 +335,14 @@ static void set_counted_period(struct rings *rings, uint64_t period) {
     uint64_t *now = options->every ? &options->every : &options->period_ns;
     if (period == *now)
         return;
+    uint64_t former = *now;
     *now = period;
-    if (options->every)
-        counter_set(&rings->counter, period, (uint64_t)clock_ns(CLOCK_MONOTONIC));
     if (!is_all(rings)) {
-        reopen(rings);
+        reopen_counted(rings, former);
         return;
     }
+    if (options->every)
+        counter_set(&rings->counter, period, (uint64_t)clock_ns(CLOCK_MONOTONIC));
     uint64_t value = options->every ? period : (1000000000u + period / 2) / period;
     for (size_t i = 0; i < rings->events.count; i++)
         ioctl(rings->events.list[i].fd, PERF_EVENT_IOC_PERIOD, &value);
