@@ -11,12 +11,14 @@
 
 /* Whether Sonde samples the process from outside, not by the guest inside it. */
 static inline bool sonde_clock_is_outside(const char *name) {
-    return strcmp(name, "perf-cpu") == 0 || strcmp(name, "perf-task") == 0;
+    return strcmp(name, "perf-cpu") == 0 || strcmp(name, "perf-task") == 0 ||
+           strcmp(name, "perf-event") == 0;
 }
 
 /* Whether there is no better clock of its kind. */
 static inline bool sonde_clock_is_best(const char *name) {
-    return strcmp(name, "perf-cpu") == 0 || strcmp(name, "perf-sigtrap") == 0;
+    return strcmp(name, "perf-cpu") == 0 || strcmp(name, "perf-sigtrap") == 0 ||
+           strcmp(name, "perf-event") == 0;
 }
 
 #endif

@@ -28,6 +28,7 @@ static const struct {
     {"base_range_from", "base_from"},
     {"base_range_until", "base_until"},
     {"capture_number", NULL},
+    {"counted", "event"},
     {"difference_output", "output"},
     {"heap_output", "output"},
     {"heap_seconds", "seconds"},

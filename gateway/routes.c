@@ -47,7 +47,7 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
 /* For go tool pprof, which fails if the path beside a profile's does; see pprof/symbol.c. */
 #define SYMBOL_FLAGS (ROUTE_LARGE_BODY | ROUTE_MANY)
 
-#define CPU_PARAMETERS "seconds frequency mode source max_overhead output threads"
+#define CPU_PARAMETERS "seconds frequency mode counted period source max_overhead output threads"
 #define HEAP_PICTURE   "threads allocator_frames"
 #define HEAP_PARAMETERS \
     "name jeprof heap_seconds base growth_only older_than heap_output " HEAP_PICTURE
@@ -142,7 +142,8 @@ static const struct route table[] = {
      "dump at each new maximum of memory; POST activate=true or activate=false"},
 
     {"/profile", BOTH, ROUTE_SLASH | ROUTE_WORKS | ROUTE_MANY, FAMILY_JULIA,
-     handle_julia_profile, &julia, "n delay duration mode source max_overhead pprof output threads",
+     handle_julia_profile, &julia,
+     "n delay duration mode counted period source max_overhead pprof output threads",
      "?duration=10", "CPU profile as a gzipped pprof"},
     {"/profile_start", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE | ROUTE_MANY, FAMILY_JULIA,
      handle_julia_start, NULL, "n delay mode source max_overhead", NULL,
@@ -184,7 +185,7 @@ static const struct route table[] = {
     {"/v1/captures", BOTH,
      ROUTE_CHANGES_STATE | ROUTE_GET_READS | ROUTE_SCOPE_READ | ROUTE_MANY, FAMILY_V1,
      handle_v1_captures, NULL,
-     "kind seconds frequency mode source max_overhead sample_interval note", "",
+     "kind seconds frequency mode counted period source max_overhead sample_interval note", "",
      "saved captures; POST ?seconds=10 takes one; captures/7.svg, diff?base=6&new=7"},
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
      NULL, "id range_from range_until output threads", NULL,

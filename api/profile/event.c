@@ -7,6 +7,14 @@
     .pyroscope_id = name ":" type ":" unit ":" period_type ":" period_unit, \
     .pyroscope_name = name, .period = {period_type, period_unit}
 
+/* A row of a counted event. A capture of it has the same samples/count before its amount as one of
+ * CPU time, because one sample can stand for many events. */
+#define COUNTED(text, type_text, words_text, title_text, unit)                                   \
+    {                                                                                            \
+        .name = (text), .amount = {{(type_text), "count"}, (words_text)}, .title = (title_text), \
+        .rate_unit = (unit), .per_rate = 1,                                                      \
+    }
+
 const struct sonde_event sonde_events[SONDE_EVENTS] = {
     [SONDE_ON_CPU] =
         {
@@ -70,6 +78,23 @@ const struct sonde_event sonde_events[SONDE_EVENTS] = {
             .rate_unit = "bytes",
             .per_rate = 1,
         },
+    [SONDE_PAGE_FAULTS] =
+        COUNTED("page-faults", "page_faults", "page faults", "Page faults", "faults/s"),
+    [SONDE_MINOR_FAULTS] = COUNTED("minor-faults", "minor_faults", "minor page faults",
+                                   "Minor page faults", "faults/s"),
+    [SONDE_MAJOR_FAULTS] = COUNTED("major-faults", "major_faults", "major page faults",
+                                   "Major page faults", "faults/s"),
+    [SONDE_CONTEXT_SWITCHES] = COUNTED("context-switches", "context_switches", "context switches",
+                                       "Context switches", "switches/s"),
+    [SONDE_CPU_MIGRATIONS] = COUNTED("cpu-migrations", "cpu_migrations", "CPU migrations",
+                                     "CPU migrations", "migrations/s"),
+    [SONDE_CYCLES] = COUNTED("cycles", "cycles", "CPU cycles", "CPU cycles", "cycles/s"),
+    [SONDE_INSTRUCTIONS] =
+        COUNTED("instructions", "instructions", "instructions", "Instructions", "instructions/s"),
+    [SONDE_CACHE_MISSES] =
+        COUNTED("cache-misses", "cache_misses", "cache misses", "Cache misses", "misses/s"),
+    [SONDE_BRANCH_MISSES] =
+        COUNTED("branch-misses", "branch_misses", "branch misses", "Branch misses", "misses/s"),
 };
 
 const struct sonde_event *sonde_event_find(const char *name) {
@@ -118,4 +143,26 @@ size_t sonde_event_find_mode(struct sonde_slice name) {
     while (mode < SONDE_MODES && !sonde_slice_equals(name, sonde_events[mode].mode))
         mode++;
     return mode;
+}
+
+bool sonde_event_is_counted(enum sonde_event_id event) {
+    return event >= SONDE_COUNTED && event < SONDE_EVENTS;
+}
+
+enum sonde_event_id sonde_event_find_counted(struct sonde_slice name) {
+    enum sonde_event_id event = SONDE_COUNTED;
+    while (event < SONDE_EVENTS && !sonde_slice_equals(name, sonde_events[event].name))
+        event++;
+    return event;
+}
+
+const char *sonde_event_counted_words(const char *type) {
+    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++)
+        if (strcmp(type, sonde_events[i].amount.type.type) == 0)
+            return sonde_events[i].amount.words;
+    return NULL;
+}
+
+const char *sonde_event_kind(enum sonde_event_id event) {
+    return sonde_events[event].mode ? sonde_events[event].mode : sonde_events[event].name;
 }

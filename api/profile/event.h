@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The events that Sonde measures, one row each: what they are called in history, captures, pprof,
- * Pyroscope and on the page, and how their amounts add up. History also stores events of other
+ * Pyroscope and on the page, and how their amounts add up. Counted events are the kernel's and the
+ * processor's: a capture of one counts how often it happens. History also stores events of other
  * senders, which have no row: they are sums, in bytes if the name begins with "mem-", otherwise in
  * nanoseconds.
  *
@@ -20,12 +21,25 @@ enum sonde_event_id {
     SONDE_MODES,
     SONDE_MEM_ALLOC = SONDE_MODES,
     SONDE_MEM_INUSE,
+    SONDE_COUNTED,
+    SONDE_PAGE_FAULTS = SONDE_COUNTED,
+    SONDE_MINOR_FAULTS,
+    SONDE_MAJOR_FAULTS,
+    SONDE_CONTEXT_SWITCHES,
+    SONDE_CPU_MIGRATIONS,
+    SONDE_CYCLES,
+    SONDE_INSTRUCTIONS,
+    SONDE_CACHE_MISSES,
+    SONDE_BRANCH_MISSES,
     SONDE_EVENTS
 };
 
 /* The rows' names for --help and for errors; a test compares them with the rows. */
 #define SONDE_MODE_NAMES  "cpu, wall or off-cpu"
 #define SONDE_EVENT_NAMES "on-cpu, off-cpu, mem-alloc or mem-inuse"
+#define SONDE_COUNTED_NAMES                                                               \
+    "page-faults, minor-faults, major-faults, context-switches, cpu-migrations, cycles, " \
+    "instructions, cache-misses or branch-misses"
 
 struct sonde_measure {
     struct sonde_value_type type;
@@ -70,6 +84,14 @@ bool sonde_event_is_state(const char *name);
 const char *sonde_event_unit(const char *name); /* "nanoseconds", "bytes" */
 /* The words for a sample type; NULL if no event has it. */
 const char *sonde_event_words(const char *type);
+/* Whether it is a counted event, not a mode or memory. */
+bool sonde_event_is_counted(enum sonde_event_id event);
+/* What a capture of it is called: its mode, or its name. */
+const char *sonde_event_kind(enum sonde_event_id event);
+/* The counted event of a name; SONDE_EVENTS if there is none. */
+enum sonde_event_id sonde_event_find_counted(struct sonde_slice name);
+/* The words for the sample type of a counted event; NULL for any other type. */
+const char *sonde_event_counted_words(const char *type);
 /* The mode of a name: an index into sonde_events; SONDE_MODES if there is none. */
 size_t sonde_event_find_mode(struct sonde_slice name);
 

@@ -271,6 +271,8 @@ sonde_err capture_run(struct service *service, const char *target,
     request.duration_ms =
         (uint32_t)((settings->seconds > 0 ? settings->seconds : DEFAULT_SECONDS) * 1000 + 0.5);
     request.frequency_hz = (uint32_t)settings->frequency;
+    request.event = settings->event ? (char *)settings->event : request.event;
+    request.period = settings->period;
     request.max_samples = settings->max_samples;
     request.rendering = &rendering;
     request.no_progress = !isatty(2) && !settings->on_begin;

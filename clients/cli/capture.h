@@ -15,6 +15,8 @@ struct capture_settings {
     uint64_t frequency, max_samples;
     const char *title;
     const char *mode;         /* "cpu", "wall", "off-cpu"; NULL = cpu */
+    const char *event;        /* "page-faults" ...; NULL = CPU time, or mode */
+    uint64_t period;          /* with event: for one sample; 0 = at the frequency */
     const char *source;       /* "auto", "host", "guest"; NULL = auto */
     const char *max_overhead; /* "0.01", "1%"; NULL = no limit */
     bool all;                 /* several processes as one target */
@@ -48,6 +50,10 @@ struct capture_settings {
                        "stop after N samples (default 0: no limit)"),                            \
         CAPTURE_OPTION(type, at, "mode", 0, "MODE", TEXT, mode, 0, 0,                            \
                        "cpu, wall (all threads, running or not) or off-cpu (only waiting)"),     \
+        CAPTURE_OPTION(type, at, "event", 'e', "EVENT", TEXT, event, 0, 0,                       \
+                       "count page-faults, context-switches ... instead (see `sonde events`)"),  \
+        CAPTURE_OPTION(type, at, "period", 0, "N", NUMBER, period, 1, 1e12,                      \
+                       "with --event: a sample of every N events; 1: each"),                     \
         CAPTURE_OPTION(type, at, "max-overhead", 0, "SHARE", TEXT, max_overhead, 0, 0,           \
                        "limit sampling to this share of the target's CPU time: 1% or 0.01"),     \
         CAPTURE_OPTION(type, at, "title", 0, "TEXT", TEXT, title, 0, 0, "title of the picture"), \

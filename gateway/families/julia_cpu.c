@@ -53,6 +53,8 @@ void handle_julia_profile(const struct request_context *context) {
     if (!err)
         err = read_sampling(&context->query, &sampling, &diag);
     if (!err)
+        err = cpu_params_read_event(&context->query, &sampling.mode, &diag);
+    if (!err)
         err = query_decimal(&context->query, "duration", 0.001, 3600, &duration, &diag);
     if (err) {
         reply_error(context->request, context->family, err, &diag);
@@ -68,6 +70,8 @@ void handle_julia_profile(const struct request_context *context) {
     request.mode = sampling.mode.mode;
     request.source = sampling.mode.source;
     request.max_overhead = sampling.mode.max_overhead;
+    request.event = (char *)(uintptr_t)sampling.mode.event;
+    request.period = sampling.mode.period;
     request.max_samples = sampling.samples;
     request.no_progress = true;
     profile_reply_start(profile_reply_create(context, sizeof(struct profile_reply), &format),

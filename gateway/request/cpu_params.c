@@ -4,6 +4,8 @@
 #include "api/profile/event.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
+#define MAX_PERIOD (1ull << 40) /* events for one sample */
+
 sonde_err cpu_params_read_times(const struct query *query, uint64_t *seconds, uint64_t *frequency,
                                 struct sonde_diag *diag) {
     sonde_err err = query_whole(query, "seconds", 1, 3600, seconds, diag);
@@ -52,9 +54,22 @@ sonde_err cpu_params_read_mode(const struct query *query, struct cpu_mode *mode,
     const char *modes[SONDE_MODES];
     for (size_t i = 0; i < SONDE_MODES; i++)
         modes[i] = sonde_events[i].mode;
-    *mode = (struct cpu_mode){0};
+    *mode = (struct cpu_mode){.event = ""};
     sonde_err err = read_choice(query, "mode", modes, SONDE_MODES, &mode->mode, diag);
     if (!err)
         err = read_choice(query, "source", sources, 3, &mode->source, diag);
     return err ? err : query_share(query, "max_overhead", 0.0001, 1, &mode->max_overhead, diag);
+}
+
+sonde_err cpu_params_read_event(const struct query *query, struct cpu_mode *mode,
+                                struct sonde_diag *diag) {
+    enum { COUNT = SONDE_EVENTS - SONDE_COUNTED };
+    const char *names[COUNT];
+    int event = COUNT;
+    for (size_t i = 0; i < COUNT; i++)
+        names[i] = sonde_events[SONDE_COUNTED + i].name;
+    sonde_err err = read_choice(query, "event", names, COUNT, &event, diag);
+    if (!err && event < COUNT)
+        mode->event = names[event];
+    return err ? err : query_count(query, "period", 1, MAX_PERIOD, &mode->period, diag);
 }

@@ -15,9 +15,14 @@ struct cpu_mode {
     int mode;            /* sonde.v1.CpuMode */
     int source;          /* sonde.v1.Source */
     double max_overhead; /* share of the target's CPU time, 0.0001 to 1; 0 = no limit */
+    const char *event;   /* a counted event instead of the mode; "" = none */
+    uint64_t period;     /* of it, for one sample; 0 = at the frequency */
 };
 /* Reads `mode`, `source` and `max_overhead` (0.01 or 1%). */
 SONDE_MUST_USE sonde_err cpu_params_read_mode(const struct query *query, struct cpu_mode *mode,
                                               struct sonde_diag *diag);
+/* Reads `event` and `period` (1 to 2^40), after cpu_params_read_mode. */
+SONDE_MUST_USE sonde_err cpu_params_read_event(const struct query *query, struct cpu_mode *mode,
+                                               struct sonde_diag *diag);
 
 #endif

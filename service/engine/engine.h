@@ -116,6 +116,10 @@ void engine_name_advice(struct engine *engine, const struct engine_target *targe
  * now. Blocks for some milliseconds: call it on a worker. */
 struct host_right;
 void engine_rights(struct engine *engine, struct host_right *rights);
+/* Which counted events this engine can sample: HOST_COUNTERS rows (service/host/counters.h), each
+ * tried now. Blocks for some milliseconds: call it on a worker. */
+struct host_counter;
+void engine_counters_of_machine(struct engine *engine, struct host_counter *counters);
 /* The one target that matches. SONDE_TARGET_AMBIGUOUS (diag lists the matches), _NOT_FOUND,
  * _CONFLICT (each field matches some target, but not the same one). */
 SONDE_MUST_USE sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,
@@ -145,8 +149,11 @@ struct engine_cpu_spec {
      * inlined functions and lines. 0 = no deadline. */
     uint64_t result_by_ns;
     /* A mode. WALL: CPU time, plus the time that threads are blocked or wait for a CPU; OFF_CPU:
-     * only the latter. */
+     * only the latter. Or a counted event, which is always sampled from outside. */
     enum sonde_event_id event;
+    /* Counted events: a sample for every so many, up to 2^40; 0 = so many that frequency_hz samples
+     * are taken in a second. */
+    uint64_t every;
     bool counts_waits; /* OFF_CPU: the first sample type is contentions: how often threads waited */
     bool has_timeline; /* the profile gets a timeline (api/profile/timeline.h); without window_ms */
     /* Maximum CPU time of the sampler, as a share of the CPU time that the target uses; 0 = no
@@ -171,7 +178,7 @@ struct engine_progress {
 struct engine_metadata {
     uint64_t sequence; /* windows count from 0 */
     int64_t start_unix_ns, end_unix_ns;
-    uint64_t period_ns;
+    uint64_t period_ns; /* of counted events: the events that a value of 1 stands for */
     uint64_t samples, dropped, truncated;
     struct engine_drop drops[ENGINE_DROP_CAUSES];
     size_t drop_count;

@@ -23,7 +23,7 @@
 #define HOST_COMM_BYTES 16u /* with the final NUL */
 
 enum host_record_kind {
-    HOST_SAMPLE = 0, /* CPU time */
+    HOST_SAMPLE = 0, /* CPU time, or counted events */
     HOST_OFF_CPU,    /* time for which the thread was blocked or waited for a CPU, until time_ns */
     HOST_MMAP,       /* an executable mapping */
     HOST_COMM,       /* the thread's new name; is_exec: the process runs another program */
@@ -36,8 +36,9 @@ enum host_record_kind {
 enum host_abi { HOST_ABI_NONE = 0 /* a kernel thread */, HOST_ABI_32, HOST_ABI_64 };
 
 struct host_sample {
-    uint64_t weight_ns; /* the time that the sample stands for */
-    uint64_t span_ns;   /* that time is spread over so much, up to time_ns; 0 = it is all of it */
+    /* The time that the sample stands for. Of a counted event: how many of it. */
+    uint64_t weight_ns;
+    uint64_t span_ns; /* that time is spread over so much, up to time_ns; 0 = it is all of it */
     /* The first sample of a clock whose rate has changed also stands for the time since its last
      * sample before. To a capture that began with the new rate, it stands for this. 0 = none of
      * that. */

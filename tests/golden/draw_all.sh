@@ -8,7 +8,7 @@ draw=$1 folder=$2
 without_constants() {
     sed -e '/<style><!\[CDATA\[/,/\]\]><\/style>/c <style/>' -e 's/>Sonde [0-9.]*[0-9]/>Sonde VERSION/' -e '/<script><!\[CDATA\[/,/\]\]><\/script>/c <script/>'
 }
-for fixture in server empty hostile diff memory heap trimmed heap_diff empty_heap; do
+for fixture in server empty hostile diff faults memory heap trimmed heap_diff empty_heap; do
     "$draw" flamegraph "$fixture" | without_constants >"$folder/$fixture.svg"
     "$draw" callgraph "$fixture" | without_constants >"$folder/$fixture.callgraph.svg"
     "$draw" collapsed "$fixture" >"$folder/$fixture.collapsed"
@@ -20,7 +20,7 @@ for fixture in server empty hostile diff memory heap trimmed heap_diff empty_hea
         "$draw" "$format" "$fixture" >"$folder/$fixture.$format.json"
     done
 done
-for fixture in server empty hostile diff; do
+for fixture in server empty hostile diff faults; do
     "$draw" legacy "$fixture" >"$folder/$fixture.prof"
 done
 for fixture in memory heap trimmed heap_diff empty_heap; do

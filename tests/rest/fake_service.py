@@ -203,6 +203,8 @@ class Service:
                         f"max_samples={request.max_samples} mode={request.mode} max_overhead={request.max_overhead}")
                 if request.as_contentions:
                     what += " as_contentions"
+                if request.event:
+                    what += f" event={request.event} period={request.period}"
                 if request.source or request.target.all:
                     what += f" source={request.source} all={request.target.all}"
                 is_full = request.keep and target.name == "full"

@@ -6,6 +6,7 @@
  * it on the same level. The children of a node begin after its own value. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
+#include "api/profile/event.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,9 +62,9 @@ static void put_units(struct sonde_buf *out, const struct sonde_profile *profile
                  {"seconds", 1}};
     const struct sonde_profile_info *info = sonde_profile_info(profile);
     bool is_memory = sonde_draw_subject(profile) != SONDE_OF_CPU;
-    const char *units = strcmp(type->unit, "bytes") == 0 ? "bytes"
-                        : is_memory                      ? "objects"
-                                                         : "samples";
+    const char *units = strcmp(type->unit, "bytes") == 0                     ? "bytes"
+                        : is_memory || sonde_event_counted_words(type->type) ? "objects"
+                                                                             : "samples";
     long long rate = 100; /* Pyroscope's default, without meaning for memory */
     if (!is_memory && info->period > 0 && strcmp(info->period_type.unit, "nanoseconds") == 0)
         rate = (1000000000 + info->period / 2) / info->period;

@@ -8,6 +8,7 @@
  *     0 1 0                trailer, then the mappings in the format of /proc/PID/maps */
 #include "api/draw/formats/legacy.h"
 #include "api/draw/render.h"
+#include "api/profile/event.h"
 
 #include <string.h>
 
@@ -20,6 +21,8 @@ static void put_word(struct sonde_buf *out, uint64_t word) {
 
 /* The sample type to write: counts if the profile has them, because the format has nothing else. */
 static size_t count_type(const struct sonde_profile *profile, size_t otherwise) {
+    if (sonde_event_counted_words(sonde_profile_type(profile, otherwise).type))
+        return otherwise;
     for (size_t i = 0; i < sonde_profile_type_count(profile); i++)
         if (strcmp(sonde_profile_type(profile, i).unit, "count") == 0)
             return i;

@@ -4,6 +4,7 @@
 #include "api/draw/negatives.h"
 #include "api/draw/svg/embedded.h"
 #include "api/draw/title.h"
+#include "api/profile/event.h"
 #include "api/settings/options.h"
 #include "api/text/utf8.h"
 
@@ -61,7 +62,8 @@ static void put_subtitle(struct draw_page *page, const struct sonde_profile *pro
         return;
     }
     draw_value(subtitle, page->total, page->type.unit);
-    sonde_buf_printf(subtitle, " %s", page->type.type);
+    const char *words = sonde_event_counted_words(page->type.type);
+    sonde_buf_printf(subtitle, " %s", words ? words : page->type.type);
     if (options->title) {
         sonde_buf_puts(subtitle, " · ");
         draw_put_title(subtitle, profile, options, "unknown program");

@@ -19,6 +19,8 @@ void handle_profile(const struct request_context *context) {
     sonde_err err = cpu_params_read_times(&context->query, &seconds, &frequency, &diag);
     if (!err)
         err = cpu_params_read_mode(&context->query, &mode, &diag);
+    if (!err)
+        err = cpu_params_read_event(&context->query, &mode, &diag);
     if (err) {
         reply_error(context->request, context->family, err, &diag);
         return;
@@ -33,6 +35,8 @@ void handle_profile(const struct request_context *context) {
     request.mode = mode.mode;
     request.source = mode.source;
     request.max_overhead = mode.max_overhead;
+    request.event = (char *)(uintptr_t)mode.event;
+    request.period = mode.period;
     request.no_progress = true;
     profile_reply_start(profile_reply_create(context, sizeof(struct profile_reply), &format),
                         context, &client_capture_cpu, &request.base,

@@ -153,6 +153,8 @@ static sonde_err read_options(const struct query *query, struct capture_options 
     if (!err)
         err = cpu_params_read_mode(query, &options->mode, diag);
     if (!err)
+        err = cpu_params_read_event(query, &options->mode, diag);
+    if (!err)
         err = query_whole(query, "interval", 1, MAX_SAMPLE_BYTES, &options->sample_bytes, diag);
     if (!err && options->is_allocs)
         err = alloc_params_check("seconds", (double)options->seconds, "interval",
@@ -170,6 +172,8 @@ static void take_cpu(struct new_capture *capture, struct capture_options *option
     request.mode = options->mode.mode;
     request.source = options->mode.source;
     request.max_overhead = options->mode.max_overhead;
+    request.event = (char *)(uintptr_t)options->mode.event;
+    request.period = options->mode.period;
     request.keep = true;
     request.note = options->note;
     request.no_progress = !capture->wants_lines;

@@ -10,6 +10,9 @@
  * ceiling first, up to three quarters of it. So the period follows directly from the ceiling; it is
  * corrected whenever the guest reports its CPU time.
  *
+ * How often a counted event happens does not follow from CPU time. So the share that its samples
+ * took is measured, and the period changes in proportion.
+ *
  * Recordings have a ceiling of their own. While other captures run, their ticks cannot be told
  * apart from the recording's, so the recording's limit stays as it was. */
 #include "service/engine/capture/budget.h"
@@ -24,8 +27,9 @@
 #define FIRST_HANDLER_NS  2000u /* before it is measured */
 #define MIN_SAMPLES       20u   /* a report with fewer does not change the cost of a sample */
 #define LONGEST_NS        1000000000ull
-#define IDLE_NS           100000000u /* CPU time of a target of which no share is reported */
-#define SETTLED           0.1        /* smaller relative changes of the period are not sent */
+#define LONGEST_COUNT     (1ull << 40) /* events for one sample */
+#define IDLE_NS           100000000u   /* CPU time of a target of which no share is reported */
+#define SETTLED           0.1          /* smaller relative changes of the period are not sent */
 
 static uint64_t kernel_ns(void) {
     unsigned a, b, c = 0, d;
@@ -42,6 +46,10 @@ static bool has_captures(const struct target *target) {
         if (is_active(capture) && !capture->spec.is_recording)
             return true;
     return false;
+}
+
+static bool is_of_counted(const struct target *target) {
+    return target->captures && target->captures->is_counted;
 }
 
 static double lowest_ceiling(const struct target *target, bool of_recordings) {
@@ -70,8 +78,11 @@ void budget_adjust(struct target *target) {
         if (budget->sample_ns == 0)
             budget->sample_ns = FIRST_HANDLER_NS + kernel_ns();
         *limit = (struct budget_limit){.ceiling = ceiling};
-        limit->min_period_ns = ceiling > 0 ? period_for(budget->sample_ns, ceiling) : 0;
+        if (ceiling > 0)
+            limit->min_period_ns =
+                is_of_counted(target) ? target->period_ns : period_for(budget->sample_ns, ceiling);
         budget->seen = target->totals;
+        budget->seen_ns = now_monotonic_ns();
     }
 }
 
@@ -88,6 +99,26 @@ static void adjust_wall(const struct target *target, struct budget_limit *limit,
 
 static double part(uint64_t ns, uint64_t of_ns) {
     return of_ns ? (double)ns / (double)of_ns : 0;
+}
+
+/* cpu_ns: of the target; of several processes, whose sum is not known, the time of one CPU. Returns
+ * whether the period must change to the one at which the samples since the last look would have
+ * taken what the ceiling allows. A quiet event comes back to the asked period by halves. */
+static bool adjust_counted(struct target *target, struct budget_limit *limit, uint64_t count,
+                           uint64_t cpu_ns) {
+    double allowed_ns = limit->ceiling * (double)cpu_ns;
+    double taken_ns = (double)count * (double)target->budget.sample_ns;
+    double factor = allowed_ns > 0 ? taken_ns / allowed_ns : 1;
+    if (allowed_ns <= 0 && count >= MIN_SAMPLES)
+        factor = 2;
+    factor = factor < 0.5 ? 0.5 : factor;
+    if (factor > 1 - SETTLED && factor < 1 + SETTLED)
+        return false;
+    double period = (double)(target->period_ns ? target->period_ns : 1) * factor;
+    limit->min_period_ns = period < 1               ? 0
+                           : period < LONGEST_COUNT ? (uint64_t)(period + 0.5)
+                                                    : LONGEST_COUNT;
+    return true;
 }
 
 /* True when the rate must change. */
@@ -115,10 +146,15 @@ bool budget_on_account(struct target *target) {
     uint64_t handler_ns = now->handler_ns - budget->seen.handler_ns;
     uint64_t account_ns = now->account_ns - budget->seen.account_ns;
     uint64_t own_ns = account_ns > handler_ns ? account_ns - handler_ns : 0;
-    double fixed = part(own_ns, now->target_cpu_ns - budget->seen.target_cpu_ns);
+    uint64_t cpu_ns = now->target_cpu_ns - budget->seen.target_cpu_ns;
+    double fixed = part(own_ns, cpu_ns);
+    uint64_t now_ns = now_monotonic_ns(), elapsed_ns = now_ns - budget->seen_ns;
     budget->seen = *now;
+    budget->seen_ns = now_ns;
     if (count >= MIN_SAMPLES)
         budget->sample_ns = handler_ns / count + kernel_ns();
+    if (is_of_counted(target))
+        return adjust_counted(target, captures, count, target->info.pid ? cpu_ns : elapsed_ns);
     bool has_changed = captures->ceiling > 0 && adjust_limit(target, captures, fixed);
     if (recordings->ceiling > 0 && !has_captures(target))
         has_changed |= adjust_limit(target, recordings, fixed);
@@ -150,4 +186,24 @@ void budget_describe(const struct cpu_capture *capture, double mean_hz, char *te
     describe_taken(ns, target_ns, taken, sizeof taken);
     snprintf(text, size, "%s; %s; %.1f Hz on average, %.1f at least, %.0f asked", whose, taken,
              mean_hz, capture->rate.lowest_hz > 0 ? capture->rate.lowest_hz : mean_hz, asked_hz);
+}
+
+void budget_describe_counted(const struct cpu_capture *capture, char *text, size_t size) {
+    const struct target *target = capture->base.target;
+    const struct totals *now = &target->totals, *base = &capture->first;
+    double ceiling = capture->spec.max_overhead;
+    text[0] = 0;
+    if (ceiling == 0)
+        return;
+    bool is_one = target->info.pid != 0;
+    uint64_t ns = (now->handler_count - base->handler_count) * target->budget.sample_ns;
+    uint64_t of_ns =
+        is_one ? now->target_cpu_ns - base->target_cpu_ns : now_monotonic_ns() - capture->start_ns;
+    char taken[80];
+    describe_taken(ns, of_ns, taken, sizeof taken);
+    int len = snprintf(text, size, "%.2f %% of %s; %s", 100 * ceiling,
+                       is_one ? "the target's CPU time" : "the time of a CPU", taken);
+    if (capture->by_number && len > 0 && (size_t)len < size)
+        snprintf(text + len, size - (size_t)len, "; one sample for up to %llu events",
+                 (unsigned long long)capture->longest_period);
 }

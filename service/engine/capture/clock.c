@@ -47,7 +47,7 @@ static struct wanted wanted_periods(const struct target *target) {
         bool ticks = capture->spec.event != SONDE_OFF_CPU;
         uint64_t period_ns = ticks ? capture->period_ns : NO_TICK_NS;
         wanted.period_ns = shorter(wanted.period_ns, longer(period_ns, limit->min_period_ns));
-        if (capture->spec.event != SONDE_ON_CPU)
+        if (capture->spec.event == SONDE_WALL || capture->spec.event == SONDE_OFF_CPU)
             wanted.wall_period_ns = shorter(wanted.wall_period_ns,
                                             longer(capture->period_ns, limit->min_wall_period_ns));
     }

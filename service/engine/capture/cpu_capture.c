@@ -16,9 +16,14 @@ struct cpu_capture *cpu_capture_create(struct target *target, const struct engin
     capture_init(&capture->base, &ops, target, events, context);
     capture->spec = *spec;
     capture->spec.target = (struct engine_selector){0};
-    capture->period_ns = (1000000000ull + spec->frequency_hz / 2) / spec->frequency_hz;
+    capture->is_counted = sonde_event_is_counted(spec->event);
+    capture->by_number = capture->is_counted && spec->every;
+    capture->period_ns = capture->by_number
+                             ? spec->every
+                             : (1000000000ull + spec->frequency_hz / 2) / spec->frequency_hz;
+    capture->unit = capture->is_counted && !capture->by_number ? 1 : capture->period_ns;
     /* Half of what 63 bits of nanoseconds hold, so that no sum can overflow. */
-    capture->limit_samples = (uint64_t)INT64_MAX / 2 / capture->period_ns;
+    capture->limit_samples = (uint64_t)INT64_MAX / 2 / capture->unit;
     if (spec->max_samples != 0 && spec->max_samples < capture->limit_samples)
         capture->limit_samples = spec->max_samples;
     return capture;
@@ -42,7 +47,7 @@ static void destroy(struct engine_capture *base) {
 
 static void enlist(struct engine_capture *base) {
     struct cpu_capture *capture = container_of(base, struct cpu_capture, base);
-    downsampler_init(&capture->downsampler, capture->period_ns, engine_random(base->engine));
+    downsampler_init(&capture->downsampler, capture->unit, engine_random(base->engine));
     if (!capture->spec.is_recording || !base->target->guest)
         capture->wait_end_ns = now_monotonic_ns() + base->engine->start_ns;
     capture->next = base->target->captures;
@@ -126,33 +131,40 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     struct window *window = &capture->window;
     uint64_t room = capture->limit_samples - capture->samples;
     uint64_t n = capture->pending < room ? capture->pending : room;
+    uint64_t samples = capture->is_counted ? n > 0 : n;
     struct counts *counts = &window->parts[window->part_count - 1].counts;
     if (n == 0 && capture->pending_waits == 0)
         return;
-    sonde_err err = key ? counts_add(counts, key, n, capture->pending_waits) : SONDE_TOO_LARGE;
+    double waits = capture->is_counted ? (double)samples : capture->pending_waits;
+    sonde_err err = key ? counts_add(counts, key, n, waits) : SONDE_TOO_LARGE;
     if (err) {
         const struct stacks *stacks = window->parts[window->part_count - 1].stacks;
         bool lacks_memory = key ? err == SONDE_OUT_OF_MEMORY : stacks && stacks->lacks_memory;
-        count_drop(capture, n, lacks_memory);
+        count_drop(capture, samples, lacks_memory);
         return;
     }
     if (capture->spec.has_timeline && n > 0)
         time_bins_add(&window->bins, window->part_count - 1, counts->last, &capture->pending_span,
-                      window->start_ns, n);
-    window->samples += n;
-    capture->samples += n;
-    atomic_fetch_add_explicit(&capture->base.engine->samples_total, n, memory_order_relaxed);
+                      window->start_ns, samples);
+    window->samples += samples;
+    capture->samples += samples;
+    atomic_fetch_add_explicit(&capture->base.engine->samples_total, samples, memory_order_relaxed);
     if (!spent->has_stack)
         return;
-    window->cut_stacks[spent->end] += n;
-    window->truncated += spent->end == STACK_END_DEPTH ? n : 0;
-    window->forgotten += spent->is_forgotten ? n : 0;
+    window->cut_stacks[spent->end] += samples;
+    window->truncated += spent->end == STACK_END_DEPTH ? samples : 0;
+    window->forgotten += spent->is_forgotten ? samples : 0;
 }
 
 void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
     const struct target *target = capture->base.target;
     bool is_off_cpu = capture->spec.event == SONDE_OFF_CPU;
     uint64_t period_ns = is_off_cpu ? target->wall_period_ns : target->period_ns;
+    if (capture->is_counted) { /* its rate is that of its samples */
+        uint64_t now = target->period_ns;
+        capture->longest_period = now > capture->longest_period ? now : capture->longest_period;
+        return;
+    }
     if (capture->state != CAPTURE_RUNNING || period_ns == 0 || now_ns <= capture->rate.since_ns)
         return;
     if (period_ns < capture->period_ns)

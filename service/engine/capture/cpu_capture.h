@@ -46,7 +46,11 @@ struct cpu_capture {
     const char *source_note;     /* why its source was chosen; "" = nothing to say */
 
     enum capture_state state;
-    uint64_t period_ns, limit_samples;
+    uint64_t period_ns; /* between two samples; by_number: a number of events */
+    uint64_t unit;      /* what a count stands for: the period, or at a rate one event */
+    uint64_t limit_samples;
+    uint64_t longest_period;    /* by_number: that max_overhead led to */
+    bool is_counted, by_number; /* spec.event is a counted one; with spec.every */
     struct {
         double sum;        /* of rate x time, in Hz x ns */
         double lowest_hz;  /* 0 = none yet */

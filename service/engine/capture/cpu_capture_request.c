@@ -5,11 +5,18 @@
 
 #define MAX_FREQUENCY 10000u
 #define MAX_MS        3600000u
+#define MAX_EVERY     (1ull << 40)
 
 sonde_err cpu_capture_check(const struct engine_cpu_spec *spec, struct sonde_diag *diag) {
     if (spec->frequency_hz < 1 || spec->frequency_hz > MAX_FREQUENCY)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "frequency %u: must be 1 to %u Hz",
                           spec->frequency_hz, MAX_FREQUENCY);
+    if (spec->every && !sonde_event_is_counted(spec->event))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "period: only counted events are sampled by number, time by frequency");
+    if (spec->every > MAX_EVERY)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "period %llu: must be 1 to %llu events",
+                          (unsigned long long)spec->every, (unsigned long long)MAX_EVERY);
     if (spec->duration_ms > MAX_MS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "duration %u ms: must be at most %u",
                           spec->duration_ms, MAX_MS);

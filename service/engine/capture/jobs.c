@@ -176,7 +176,7 @@ static void fill_metadata(const struct cpu_capture *capture, uint64_t now_ns,
     metadata->sequence = window->sequence;
     metadata->start_unix_ns = window->start_unix_ns;
     metadata->end_unix_ns = window->start_unix_ns + (int64_t)(now_ns - window->start_ns);
-    metadata->period_ns = capture->period_ns;
+    metadata->period_ns = capture->unit;
     metadata->samples = window->samples;
     metadata->truncated = window->truncated;
     metadata->guest_cpu_ns =
@@ -263,6 +263,15 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
 /* The mean rate is that of the whole capture so far. */
 static void take_rate(struct cpu_capture *capture, uint64_t now_ns, struct report_input *report) {
     cpu_capture_note_rate(capture, now_ns);
+    report->every = capture->by_number ? capture->spec.every : 0;
+    if (capture->is_counted) {
+        uint64_t ran_ns = now_ns - capture->start_ns;
+        report->metadata.frequency_hz =
+            ran_ns ? (double)capture->samples * 1e9 / (double)ran_ns : 0;
+        budget_describe_counted(capture, report->metadata.budget_note,
+                                sizeof report->metadata.budget_note);
+        return;
+    }
     uint64_t ran_ns = capture->rate.since_ns - capture->start_ns;
     double mean_hz = ran_ns ? capture->rate.sum / (double)ran_ns : 1e9 / (double)capture->period_ns;
     report->metadata.frequency_hz = mean_hz;

@@ -70,6 +70,10 @@ static uint64_t amount_of(const struct cpu_capture *capture, const struct spent 
                                                                            : spent->amount;
 }
 
+static bool happened_inside(const struct cpu_capture *capture, uint64_t at_ns) {
+    return at_ns >= capture->start_ns && (!capture->closed_ns || at_ns <= capture->closed_ns);
+}
+
 /* How much of the amount the capture counts. A sample stands for what was spent since the thread's
  * previous sample. If the clock was running before the capture started, for example at a
  * recording's 19 Hz, the first sample also covers time before the start, whose share is
@@ -77,6 +81,8 @@ static uint64_t amount_of(const struct cpu_capture *capture, const struct spent 
 static uint64_t share_of(const struct cpu_capture *capture, const struct spent *spent) {
     if (!cpu_capture_is_counting(capture) || !counts_event(capture, spent->event))
         return 0;
+    if (sonde_event_is_counted(spent->event) && spent->end_ns)
+        return happened_inside(capture, spent->end_ns) ? spent->amount : 0;
     if (spent->end_ns == 0)
         return spent->amount;
     uint64_t amount = amount_of(capture, spent), span_ns = span_of(spent);

@@ -2,6 +2,7 @@
  *
  * What this engine may do from outside. */
 #include "service/engine/core/engine_state.h"
+#include "service/host/counters.h"
 
 void engine_rights(struct engine *engine, struct host_right *rights) {
     uint32_t granted = 0;
@@ -24,4 +25,8 @@ bool engine_has_right(struct engine *engine, enum host_right_kind kind) {
         return granted >> kind & 1;
     engine_rights(engine, rights);
     return rights[kind].is_granted;
+}
+
+void engine_counters_of_machine(struct engine *engine, struct host_counter *counters) {
+    host_counters_read(engine->sampler, counters);
 }

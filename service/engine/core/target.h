@@ -44,6 +44,7 @@ struct budget {
     struct budget_limit limits[2]; /* [1]: of recordings */
     uint64_t sample_ns;            /* cost of one sample for the target, with the kernel's part */
     struct totals seen;            /* at the guest's last report of its CPU time */
+    uint64_t seen_ns;              /* when */
 };
 
 /* Sessions: StartCpu and StopCpu, StartAllocs and StopAllocs. */

@@ -15,7 +15,7 @@
 #define COUNTS_MAX (1u << 18) /* keys of one window */
 /* With this many keys, samples with new keys lose their request number. */
 #define COUNTS_MAX_REQUESTS (COUNTS_MAX / 4 * 3)
-#define COUNTS_MAX_TOTAL    (1ull << 40)
+#define COUNTS_MAX_TOTAL    (1ull << 61) /* of n; captures limit n times the period */
 
 struct count_key {
     uint32_t stack, thread, label;
@@ -25,7 +25,7 @@ struct count_key {
 struct count_entry {
     struct count_key key;
     uint64_t count; /* 0 only with waits */
-    double waits;   /* how often the thread went off the CPU */
+    double waits;   /* how often the thread went off the CPU; of counted events, the samples */
 };
 
 /* Zeroed memory is an empty table; set share.uid to the target's user. */

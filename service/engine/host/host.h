@@ -6,8 +6,9 @@
  *
  * A host target is a struct target without a guest: one process, or several (enum host_members). A
  * stream owns perf rings and the processes seen in them. With CAP_PERFMON one stream over all CPUs
- * serves all host targets; otherwise each has a stream of its own. Thread safety: engine thread
- * only, unless a comment says otherwise. */
+ * serves all host targets; otherwise each has a stream of its own. A counted event of a process is
+ * a target of its own with a stream of its own, which costs no other process anything. Thread
+ * safety: engine thread only, unless a comment says otherwise. */
 #ifndef SONDE_SERVICE_ENGINE_HOST_HOST_H
 #define SONDE_SERVICE_ENGINE_HOST_HOST_H
 
@@ -36,6 +37,7 @@ struct host_plan {
     char name[64];                    /* NAMED */
     uid_t owner;
     bool has_owner;
+    struct host_event event; /* host_plan_make sets CPU time */
 };
 
 /* Any thread; reads /proc, so no lock may be held. SONDE_TARGET_NOT_FOUND, _AMBIGUOUS, _CONFLICT,

@@ -22,7 +22,8 @@ static bool is_same(const struct target *target, const struct host_plan *plan) {
     return host && target->is_attached && host->members == plan->members &&
            host->pid == plan->identity.pid && host->start_ticks == plan->identity.start_ticks &&
            strcmp(host->name, plan->name) == 0 && host->has_owner == plan->has_owner &&
-           (!host->has_owner || host->owner == plan->owner);
+           (!host->has_owner || host->owner == plan->owner) && host->event.id == plan->event.id &&
+           host->event.by_number == plan->event.by_number;
 }
 
 static struct target *find_in(struct target *list, const struct host_plan *plan) {
@@ -74,6 +75,7 @@ static struct target *create(struct engine *engine, const struct host_plan *plan
                                  .pid = plan->identity.pid,
                                  .start_ticks = plan->identity.start_ticks,
                                  .owner = plan->owner,
+                                 .event = plan->event,
                                  .has_owner = plan->has_owner};
     memcpy(host->name, plan->name, sizeof host->name);
     target->host = host;

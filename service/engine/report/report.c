@@ -163,7 +163,7 @@ static sonde_err add_sample(struct building *building, uint32_t part,
         return err;
     int64_t count = (int64_t)entry->count;
     int64_t values[] = {count, count * (int64_t)building->input->metadata.period_ns};
-    if (building->input->counts_waits)
+    if (building->input->counts_waits || sonde_event_is_counted(building->input->metadata.event))
         values[0] = (int64_t)(entry->waits + 0.5);
     struct sonde_sample sample = {
         .locations = locations,

@@ -38,6 +38,7 @@ struct report_input {
     char executable[64]; /* base name of the only process's file; "" = several processes */
     pid_t pid;
     uint32_t frequency_hz;
+    uint64_t every;       /* counted events, by number: for one sample; 0 = at frequency_hz */
     uint64_t max_samples; /* the capture's limit; 0 = none */
     uint64_t cut_stacks[STACK_ENDS];
     uint64_t forgotten;        /* samples of generations that are no longer known */

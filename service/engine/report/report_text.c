@@ -82,6 +82,8 @@ static void add_share(const struct engine_metadata *metadata, double sampled_s,
 
 static void add_coverage(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
+    if (sonde_event_is_counted(metadata->event))
+        return;
     double sampled_s = (double)metadata->samples * (double)metadata->period_ns / 1e9;
     if (metadata->event != SONDE_ON_CPU)
         sonde_buf_printf(text, "time of all threads: %.3f s", sampled_s);
@@ -133,7 +135,17 @@ static void add_note(const struct report_input *input, struct sonde_buf *text) {
 }
 
 static void add_rate(const struct report_input *input, struct sonde_buf *text) {
-    sonde_buf_printf(text, "rate: %u Hz", input->frequency_hz);
+    const char *words = sonde_events[input->metadata.event].amount.words;
+    if (input->every)
+        sonde_buf_printf(text, "period: one sample for %llu %s", (unsigned long long)input->every,
+                         words);
+    else if (sonde_event_is_counted(input->metadata.event))
+        sonde_buf_printf(text,
+                         "rate: up to about %u samples a second, each for the %s since the "
+                         "one before",
+                         input->frequency_hz, words);
+    else
+        sonde_buf_printf(text, "rate: %u Hz", input->frequency_hz);
 }
 
 /* A capture of the first N samples ends before its time. */

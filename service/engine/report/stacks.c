@@ -20,6 +20,7 @@ static const char *const note_texts[STACK_NOTE_COUNT] = {
     [STACK_NOTE_GONE] = "[process ended]",
     [STACK_NOTE_NO_TABLE_YET] = "[unwind table not loaded yet]",
     [STACK_NOTE_BEFORE] = "[before sampling]",
+    [STACK_NOTE_UNSAMPLED] = "[not sampled]",
 };
 
 const char *stack_note_text(uint64_t note) {

@@ -47,6 +47,7 @@ enum stack_note {
     STACK_NOTE_GONE,
     STACK_NOTE_NO_TABLE_YET,
     STACK_NOTE_BEFORE,
+    STACK_NOTE_UNSAMPLED, /* counted events that the kernel took no sample of */
     STACK_NOTE_COUNT
 };
 const char *stack_note_text(uint64_t note);

@@ -29,7 +29,8 @@ static sonde_err find_attached(struct engine *engine, const struct engine_select
 /* With targets_lock held. A uuid can also mean several processes. */
 static struct target *host_by_uuid(struct target *list, const struct engine_selector *selector) {
     for (; list; list = list->next) {
-        if (list->host && list->is_attached && strcmp(list->info.uuid, selector->uuid) == 0 &&
+        if (list->host && list->is_attached && list->host->event.id == SONDE_ON_CPU &&
+            strcmp(list->info.uuid, selector->uuid) == 0 &&
             (!selector->owner || *selector->owner == list->uid))
             return list;
     }
@@ -47,6 +48,22 @@ static struct target *find_by_uuid(struct engine *engine, const struct engine_se
         target_retain(target);
     lock_drop(&engine->targets_lock);
     return target;
+}
+
+/* A counted event has a target of its own. */
+static sonde_err find_counted(struct engine *engine, const struct engine_cpu_spec *spec,
+                              struct target **target, struct sonde_diag *diag) {
+    struct host_plan plan;
+    if (spec->source == ENGINE_GUEST)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "%s are only counted from outside: use source auto or host",
+                          sonde_events[spec->event].name);
+    sonde_err err = host_plan_make(engine, &spec->target, &plan, diag);
+    plan.event = (struct host_event){spec->event, spec->every > 0};
+    if (!err)
+        err = host_target_get(engine, &plan, target, diag);
+    host_plan_finish(&plan);
+    return err;
 }
 
 static sonde_err find_host(struct engine *engine, const struct engine_selector *selector,
@@ -170,6 +187,8 @@ sonde_err find_for_cpu(struct engine *engine, const struct engine_cpu_spec *spec
     enum engine_source source = spec->source ? spec->source : engine->source;
     *target = NULL;
     *note = "";
+    if (sonde_event_is_counted(spec->event))
+        return find_counted(engine, spec, target, diag);
     if (spec->target.all && spec->source == ENGINE_GUEST)
         return refuse_several("profiles by the guest", diag);
     if (spec->target.all)
@@ -190,7 +209,8 @@ static struct target *twin_in(struct target *list, const struct target *target) 
     for (; list; list = list->next) {
         if (list != target && list->is_attached && !list->host != !target->host &&
             list->pid == target->pid && list->process.start_ticks == target->process.start_ticks &&
-            (!list->host || list->host->members == HOST_ONE))
+            (!list->host ||
+             (list->host->members == HOST_ONE && list->host->event.id == SONDE_ON_CPU)))
             return list;
     }
     return NULL;

@@ -82,6 +82,21 @@ static sonde_err say_refused(const struct rings_options *options, int error,
     return err;
 }
 
+static sonde_err say_uncounted(enum sonde_event_id event, int error, struct sonde_diag *diag) {
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                      "this machine does not count %s (%s): virtual machines often have no access "
+                      "to the processor's counters; `sonde events` lists what it counts",
+                      sonde_events[event].name, strerror(error));
+}
+
+sonde_err events_check(const struct rings_options *options, struct sonde_diag *diag) {
+    if (options->has_kernel || !perf_event_is_of_kernel(options->event))
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                      "%s happen in the kernel, which needs CAP_PERFMON: run sonded as root",
+                      sonde_events[options->event].name);
+}
+
 static sonde_err say(const struct rings_options *options, int error, struct sonde_diag *diag) {
     switch (error) {
     case EACCES:
@@ -103,6 +118,8 @@ static sonde_err say(const struct rings_options *options, int error, struct sond
             "this kernel was built without perf events (CONFIG_PERF_EVENTS); programs "
             "started with `sonde run` can be profiled");
     default:
+        if (options->event != SONDE_ON_CPU)
+            return say_uncounted(options->event, error, diag);
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "this kernel has no perf events that copy stacks: %s", strerror(error));
     }
@@ -155,17 +172,40 @@ bool events_have(const struct events *events, pid_t pid) {
     return false;
 }
 
+static void enable(const struct event *event, bool is_enabled) {
+    ioctl(event->fd, is_enabled ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
 void events_enable(const struct events *events, bool is_enabled) {
     for (size_t i = 0; i < events->count; i++)
-        ioctl(events->list[i].fd, is_enabled ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+        enable(&events->list[i], is_enabled);
+}
+
+void events_replace(const struct events *old, const struct events *now) {
+    for (size_t i = 0; i < old->count || i < now->count; i++) {
+        if (i < old->count)
+            enable(&old->list[i], false);
+        if (i < now->count)
+            enable(&now->list[i], true);
+    }
+}
+
+static uint64_t read_count(const struct event *event) {
+    uint64_t count;
+    return read(event->fd, &count, sizeof count) == sizeof count ? count : 0;
+}
+
+uint64_t events_total(const struct events *events) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < events->count; i++)
+        sum += read_count(&events->list[i]);
+    return sum;
 }
 
 uint64_t events_run_ns(const struct events *events, pid_t pid) {
-    uint64_t sum = 0, count;
+    uint64_t sum = 0;
     for (size_t i = 0; i < events->count; i++)
-        if (events->list[i].pid == pid &&
-            read(events->list[i].fd, &count, sizeof count) == sizeof count)
-            sum += count;
+        sum += events->list[i].pid == pid ? read_count(&events->list[i]) : 0;
     return sum;
 }
 
@@ -194,6 +234,8 @@ static sonde_err add_event(const struct opening *opening, pid_t tid, size_t cpu)
     struct perf_event_spec spec = {.pid = tid,
                                    .cpu = opening->cpus->numbers[cpu],
                                    .period_ns = events_dither(opening->events, options->period_ns),
+                                   .event = options->event,
+                                   .every = options->every,
                                    .stack_bytes = options->stack_bytes,
                                    .has_kernel = options->has_kernel,
                                    .is_exec_start = options->is_exec_start};

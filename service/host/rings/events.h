@@ -23,6 +23,8 @@ struct events {
 
 /* SONDE_NOT_AVAILABLE: this kernel is older than 5.4. */
 SONDE_MUST_USE sonde_err events_check_kernel(struct sonde_diag *diag);
+/* SONDE_PERMISSION_DENIED: the event only happens in the kernel, which is not sampled. */
+SONDE_MUST_USE sonde_err events_check(const struct rings_options *options, struct sonde_diag *diag);
 /* Opens an event. TARGET_GONE: the thread has ended. *fd is -1 if the CPU is offline. */
 SONDE_MUST_USE sonde_err events_open_one(const struct rings_options *options,
                                          const struct perf_event_spec *spec, int *fd,
@@ -37,6 +39,10 @@ SONDE_MUST_USE sonde_err events_add_process(struct events *events,
 SONDE_MUST_USE sonde_err events_append(struct events *events, struct event event);
 bool events_have(const struct events *events, pid_t pid);
 void events_enable(const struct events *events, bool is_enabled);
+/* Stops each old event and starts a new one, so that little time is counted by neither or both. */
+void events_replace(const struct events *old, const struct events *now);
+/* What all events have counted, with those that inherited from them. */
+uint64_t events_total(const struct events *events);
 /* The CPU time that the events of a process have counted, with those that inherited from them. */
 uint64_t events_run_ns(const struct events *events, pid_t pid);
 void events_close(struct events *events);

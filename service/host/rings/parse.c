@@ -2,8 +2,9 @@
  *
  * A sample is a header and then, in the order of the bits of its sample_type:
  *
- *     u32 pid, tid; u64 time; u32 cpu, 0; u64 period;
- *     u64 count, pcs[count];                           with PERF_SAMPLE_CALLCHAIN
+ *     u32 pid, tid; u64 time; u32 cpu, 0;
+ *     u64 period;                                      not with PARSE_NO_PERIOD
+ *     u64 count, pcs[count];                           with PARSE_KERNEL
  *     u64 abi, registers[17];                          registers only if abi is not NONE
  *     u64 asked; u8 stack[asked]; u64 copied;          stack and copied only if asked is not 0
  *
@@ -122,14 +123,14 @@ static void take_id(struct cursor *cursor, struct host_record *record) {
     take_u32(cursor);
 }
 
-static void parse_sample(struct cursor *cursor, uint16_t misc, bool has_kernel,
+static void parse_sample(struct cursor *cursor, uint16_t misc, unsigned how,
                          struct host_record *record) {
     struct host_sample *sample = &record->sample;
     record->kind = HOST_SAMPLE;
     take_id(cursor, record);
-    sample->weight_ns = take_u64(cursor);
+    sample->weight_ns = how & PARSE_NO_PERIOD ? 0 : take_u64(cursor);
     sample->is_in_kernel = is_kernel_mode(misc);
-    if (has_kernel)
+    if (how & PARSE_KERNEL)
         take_kernel(cursor, sample);
     take_registers(cursor, sample);
     take_stack(cursor, sample);
@@ -224,7 +225,7 @@ static bool take_header(struct cursor *cursor, size_t size, struct perf_event_he
     return from && header->size == size;
 }
 
-enum parsed parse_record(const uint8_t *bytes, size_t size, bool has_kernel,
+enum parsed parse_record(const uint8_t *bytes, size_t size, unsigned how,
                          struct host_record *record) {
     struct cursor cursor = {bytes, size, false};
     struct perf_event_header header;
@@ -233,7 +234,7 @@ enum parsed parse_record(const uint8_t *bytes, size_t size, bool has_kernel,
         return PARSED_INVALID;
     if (header.type != PERF_RECORD_SAMPLE)
         return parse_other(&cursor, &header, record);
-    parse_sample(&cursor, header.misc, has_kernel, record);
+    parse_sample(&cursor, header.misc, how, record);
     return cursor.is_short ? PARSED_INVALID : PARSED_RECORD;
 }
 

@@ -9,13 +9,17 @@
 
 #include <linux/perf_event.h>
 
-/* What the events of perf_event.c put into their samples, and PERF_SAMPLE_CALLCHAIN if they sample
- * the kernel. */
+/* What the events of perf_event.c put into their samples. PERF_SAMPLE_CALLCHAIN is added if they
+ * sample the kernel, and PERF_SAMPLE_PERIOD is left out with PARSE_NO_PERIOD. */
 #define PARSE_SAMPLE_TYPE                                                        \
     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
      PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
 /* Bits of perf's registers: AX to IP, and R8 to R15. */
 #define PARSE_REGISTERS 0xff01ffull
+
+/* How the events of a ring write their samples. */
+#define PARSE_KERNEL    1u /* with frames of the kernel */
+#define PARSE_NO_PERIOD 2u /* without a weight, which the caller knows */
 
 #define PARSE_MAX_BYTES 65536u /* of a record; its size has 16 bits */
 
@@ -27,8 +31,8 @@ enum parsed {
 
 /* `bytes` is aligned to 8 and has `size` bytes, which are the record with its header. The record
  * that is returned points into them. The weight of a sample is the period that its event was
- * created with. */
-enum parsed parse_record(const uint8_t *bytes, size_t size, bool has_kernel,
+ * created with, or, at a rate, had then; 0 with PARSE_NO_PERIOD. `how`: bits PARSE_*. */
+enum parsed parse_record(const uint8_t *bytes, size_t size, unsigned how,
                          struct host_record *record);
 /* The time of a record of any kind; false if it is too short to have one. */
 bool parse_time(const uint8_t *bytes, size_t size, uint64_t *time_ns);

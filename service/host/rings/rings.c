@@ -11,6 +11,7 @@
 #include "service/host/rings/rings.h"
 
 #include "api/base/clock.h"
+#include "service/host/rings/counter.h"
 #include "service/host/rings/cpu_clocks.h"
 #include "service/host/rings/events.h"
 #include "service/host/rings/lists.h"
@@ -47,7 +48,10 @@ struct rings {
     size_t ring_count; /* = cpus.count; offline ones have no owner */
     struct ring *rings;
     int *owners;              /* descriptors, -1 = none; with all CPUs those of `events` */
-    struct cpu_clocks clocks; /* with all CPUs */
+    struct cpu_clocks clocks; /* with all CPUs; counted events have one for each CPU */
+    struct counter counter;   /* counted events */
+    uint64_t former_total;    /* that events counted which have been replaced */
+    unsigned format;          /* of samples (parse.h) */
     struct events events;
     bool is_started;
     int poll_fd;
@@ -58,6 +62,10 @@ struct rings {
 
 static bool is_all(const struct rings *rings) {
     return rings->process_count == 0;
+}
+
+static bool is_counted(const struct rings *rings) {
+    return rings->options.event != SONDE_ON_CPU;
 }
 
 static sonde_err say_no_memory(size_t bytes, int error, struct sonde_diag *diag) {
@@ -74,10 +82,13 @@ static sonde_err open_owner(struct rings *rings, size_t i, struct sonde_diag *di
     const struct rings_options *options = &rings->options;
     struct perf_event_spec spec = {.pid = is_all(rings) ? -1 : getpid(),
                                    .cpu = rings->cpus.numbers[i],
+                                   .event = options->event,
+                                   .every = options->every,
                                    .period_ns =
                                        cpu_clocks_created_ns(&rings->clocks, options->period_ns, 0),
                                    .stack_bytes = options->stack_bytes,
                                    .has_kernel = options->has_kernel};
+    rings->format = perf_event_format(&spec);
     sonde_err err = events_open_one(options, &spec, &rings->owners[i], diag);
     if (!err && rings->owners[i] >= 0 && is_all(rings))
         err = events_append(&rings->events, (struct event){rings->owners[i], -1});
@@ -182,8 +193,11 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
     rings->processes = calloc(options->pid_count + 1, sizeof *rings->processes);
     if (!rings->rings || !rings->owners || !rings->merge.heads || !rings->space ||
         !rings->processes ||
-        !cpu_clocks_create(&rings->clocks, count, options->period_ns, draw, &rings->events))
+        !cpu_clocks_create(&rings->clocks, count,
+                           is_counted(rings) ? CPU_CLOCKS_SLOW : options->period_ns, draw,
+                           &rings->events))
         return SONDE_OUT_OF_MEMORY;
+    rings->counter.every = options->every;
     for (size_t i = 0; i < count; i++)
         rings->owners[i] = -1;
     for (size_t i = 0; i < options->pid_count; i++)
@@ -218,6 +232,8 @@ sonde_err rings_open(const struct rings_options *options, struct rings **result,
     if (!rings)
         return SONDE_OUT_OF_MEMORY;
     sonde_err err = events_check_kernel(diag);
+    if (!err)
+        err = events_check(options, diag);
     if (!err)
         err = allocate(rings, options);
     for (size_t i = 0; !err && i < rings->ring_count; i++)
@@ -268,7 +284,10 @@ void rings_start(struct rings *rings) {
             events_enable(&rings->events, true);
         return;
     }
-    cpu_clocks_start(&rings->clocks, rings->options.period_ns, true);
+    if (is_counted(rings))
+        events_enable(&rings->events, true);
+    else
+        cpu_clocks_start(&rings->clocks, rings->options.period_ns, true);
 }
 
 void rings_stop(struct rings *rings) {
@@ -287,7 +306,53 @@ static void reopen(struct rings *rings) {
         events_enable(&rings->events, true);
 }
 
+/* The same for counted events. What happens meanwhile is counted, too: the new events are opened
+ * before the old ones are stopped. Without room for both, the old ones stay as they are. */
+static void reopen_counted(struct rings *rings, uint64_t former) {
+    struct events old = rings->events;
+    struct sonde_diag diag = {0};
+    rings->events.list = NULL;
+    rings->events.count = rings->events.capacity = 0;
+    if (add_processes(rings, &diag) != SONDE_OK) {
+        events_close(&rings->events);
+        rings->events.list = old.list;
+        rings->events.count = old.count;
+        rings->events.capacity = old.capacity;
+        rings->options.every = rings->options.every ? former : 0;
+        return;
+    }
+    if (rings->is_started)
+        events_replace(&old, &rings->events);
+    rings->former_total += events_total(&old);
+    if (rings->options.every)
+        counter_set(&rings->counter, rings->options.every, (uint64_t)clock_ns(CLOCK_MONOTONIC));
+    events_close(&old);
+}
+
+/* The kernel takes a number of events, or a rate. */
+static void set_counted_period(struct rings *rings, uint64_t period) {
+    struct rings_options *options = &rings->options;
+    uint64_t *now = options->every ? &options->every : &options->period_ns;
+    if (period == *now)
+        return;
+    uint64_t former = *now;
+    *now = period;
+    if (!is_all(rings)) {
+        reopen_counted(rings, former);
+        return;
+    }
+    if (options->every)
+        counter_set(&rings->counter, period, (uint64_t)clock_ns(CLOCK_MONOTONIC));
+    uint64_t value = options->every ? period : (1000000000u + period / 2) / period;
+    for (size_t i = 0; i < rings->events.count; i++)
+        ioctl(rings->events.list[i].fd, PERF_EVENT_IOC_PERIOD, &value);
+}
+
 void rings_set_period(struct rings *rings, uint64_t period_ns) {
+    if (is_counted(rings)) {
+        set_counted_period(rings, period_ns);
+        return;
+    }
     bool is_new = period_ns != rings->options.period_ns;
     rings->options.period_ns = period_ns;
     if (!is_all(rings)) {
@@ -348,6 +413,14 @@ static void push_next(struct rings *rings, uint32_t i, uint64_t until_ns, host_o
         merge_push(&rings->merge, (struct merge_head){time_ns, i});
 }
 
+static void weigh(struct rings *rings, uint32_t i, struct host_record *record) {
+    struct host_sample *sample = &record->sample;
+    if (is_counted(rings))
+        sample->weight_ns = counter_weigh(&rings->counter, record->time_ns, sample->weight_ns);
+    else if (is_all(rings))
+        cpu_clocks_weigh(&rings->clocks, i, record->time_ns, sample);
+}
+
 static void deliver(struct rings *rings, uint32_t i, host_on_record *on_record, void *context) {
     struct ring *ring = &rings->rings[i];
     const uint8_t *bytes;
@@ -356,12 +429,12 @@ static void deliver(struct rings *rings, uint32_t i, host_on_record *on_record, 
         return;
     rings->counts.bytes += ring->record_size;
     rings->counts.records++;
-    switch (parse_record(bytes, ring->record_size, rings->options.has_kernel, &record)) {
+    switch (parse_record(bytes, ring->record_size, rings->format, &record)) {
     case PARSED_RECORD:
         if (record.kind == HOST_LOST)
             rings->counts.lost += record.lost;
-        if (record.kind == HOST_SAMPLE && is_all(rings))
-            cpu_clocks_weigh(&rings->clocks, i, record.time_ns, &record.sample);
+        if (record.kind == HOST_SAMPLE)
+            weigh(rings, i, &record);
         on_record(context, &record);
         break;
     case PARSED_INVALID:
@@ -403,12 +476,17 @@ uint64_t rings_run_ns(const struct rings *rings, pid_t pid) {
     return 0;
 }
 
+uint64_t rings_total(const struct rings *rings) {
+    return rings->former_total + events_total(&rings->events);
+}
+
 int rings_poll_fd(const struct rings *rings) {
     return rings->poll_fd;
 }
 
 void rings_counts(const struct rings *rings, struct rings_counts *counts) {
     *counts = rings->counts;
+    counts->sampled = rings->counter.sampled;
     counts->rings = 0;
     for (size_t i = 0; i < rings->ring_count; i++)
         counts->rings += rings->rings[i].base != NULL;

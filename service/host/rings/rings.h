@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Perf rings: opens cpu-clocks for all CPUs or for a process and delivers their records in order of
- * time.
+ * Perf rings: opens cpu-clocks, or a counted event, for all CPUs or for a process and delivers
+ * their records in order of time.
  *
  *     all:      several events and one ring per CPU (needs CAP_PERFMON; cpu_clocks.h)
  *     process:  one event per thread and CPU, those of a CPU redirected into one ring per CPU;
@@ -14,6 +14,7 @@
 #define SONDE_SERVICE_HOST_RINGS_RINGS_H
 
 #include "api/error.h"
+#include "api/profile/event.h"
 #include "service/host/record.h"
 #include "service/host/rings/perf_event.h"
 
@@ -24,6 +25,10 @@ struct rings_options {
     const pid_t *pids; /* processes; with pid_count 0: all processes of the machine */
     size_t pid_count;
     uint64_t period_ns;
+    /* ON_CPU, or a counted event: a sample for every so many. 0 = about one in period_ns, for
+     * events of the processor (perf_event.h). */
+    enum sonde_event_id event;
+    uint64_t every;
     uint32_t stack_bytes;
     bool has_kernel;
     bool is_exec_start; /* the one process has not called exec yet: begin there */
@@ -39,7 +44,8 @@ struct rings;
 /* Opens, but does not start. Takes about 20 us per event, so call it on a worker for a process with
  * many threads. SONDE_PERMISSION_DENIED: the kernel refuses; diag says what would allow it.
  * SONDE_NOT_AVAILABLE: the kernel has no perf, or all processes have gone. SONDE_TOO_LARGE: too
- * many threads for the descriptors that this process may have. */
+ * many threads for the descriptors that this process may have. For a counted event NOT_AVAILABLE
+ * also means that this machine does not count it, or that it needs has_kernel. */
 SONDE_MUST_USE sonde_err rings_open(const struct rings_options *options, struct rings **rings,
                                     struct sonde_diag *diag);
 void rings_close(struct rings *rings);
@@ -49,8 +55,9 @@ void rings_stop(struct rings *rings);
 /* Another period for all clocks. Also called with the same period every few milliseconds: now and
  * then a clock gets another random period, so that no rhythm of a program stays in step. Weights
  * take it into account. Clocks of threads get theirs when they are opened, and keep it; a new
- * period opens them again, which takes as long as rings_open. */
-void rings_set_period(struct rings *rings, uint64_t period_ns);
+ * period opens them again, which takes as long as rings_open. With `every`, the period is a number
+ * of events. */
+void rings_set_period(struct rings *rings, uint64_t period);
 /* Adds the threads of further processes (a new worker that no watched process has forked). */
 SONDE_MUST_USE sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag);
 /* Delivers the records up to until_ns in order of time over all rings; 0 = all. Records of the last
@@ -64,11 +71,15 @@ bool rings_drain(struct rings *rings, uint64_t until_ns, host_on_record *on_reco
  * has_kernel, nor threads that end within their first period. Takes about a microsecond per event.
  * 0 with all CPUs. */
 uint64_t rings_run_ns(const struct rings *rings, pid_t pid);
+/* How many counted events have happened since rings_start, with those that have no sample. Takes
+ * about a microsecond per event. */
+uint64_t rings_total(const struct rings *rings);
 /* Readable when a ring is half full, for epoll. */
 int rings_poll_fd(const struct rings *rings);
 
 struct rings_counts {
     uint64_t records, bytes, lost, invalid;
+    uint64_t sampled; /* counted events that the delivered samples stand for */
     uint32_t rings, events;
     size_t ring_bytes; /* of each */
 };

@@ -6,6 +6,7 @@
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/collect/collect.h"
 #include "service/function_times/function_times.h"
+#include "service/host/counters.h"
 #include "service/host/rights.h"
 #include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
@@ -61,11 +62,30 @@ static void fill_function_times(struct rpc_call *call, Sonde__V1__Info *info) {
 
 /* ---- Rights ---- */
 
-/* The rights are tried on a worker. */
+/* Rights and events are tried on a worker. */
 struct info_job {
     struct rpc_job job;
+    bool has_rights, has_events; /* asked for */
     struct host_right rights[RIGHT_KINDS];
+    struct host_counter counters[HOST_COUNTERS];
 };
+
+static void fill_events(struct sonde_arena *arena, const struct host_counter *counters,
+                        Sonde__V1__Info *info) {
+    info->events = sonde_arena_alloc(arena, HOST_COUNTERS * sizeof *info->events);
+    for (size_t i = 0; info->events && i < HOST_COUNTERS; i++) {
+        const struct sonde_event *row = &sonde_events[counters[i].event];
+        Sonde__V1__Event *event = sonde_arena_alloc(arena, sizeof *event);
+        if (!event)
+            return;
+        sonde__v1__event__init(event);
+        event->name = (char *)(uintptr_t)row->name;
+        event->type = (char *)(uintptr_t)row->amount.type.type;
+        event->is_available = counters[i].is_available;
+        event->reason = (char *)rpc_text(arena, counters[i].reason);
+        info->events[info->n_events++] = event;
+    }
+}
 
 static void fill_rights(struct sonde_arena *arena, const struct host_right *rights,
                         Sonde__V1__Info *info) {
@@ -137,13 +157,17 @@ static void fill_collect(struct rpc_call *call, Sonde__V1__Info *info) {
         info->collect_sessions[i] = &sessions[i];
 }
 
-static void try_rights(struct rpc_job *job) {
+static void try_all(struct rpc_job *job) {
     struct info_job *own = container_of(job, struct info_job, job);
-    engine_rights(rpc_call_server(job->call)->engine, own->rights);
+    struct engine *engine = rpc_call_server(job->call)->engine;
+    if (own->has_rights)
+        engine_rights(engine, own->rights);
+    if (own->has_events)
+        engine_counters_of_machine(engine, own->counters);
 }
 
-/* rights: NULL = not asked for. */
-static void answer(struct rpc_call *call, const struct host_right *rights) {
+/* tried: NULL = neither rights nor events were asked for. */
+static void answer(struct rpc_call *call, const struct info_job *tried) {
     struct rpc_server *server = rpc_call_server(call);
     struct engine_counters counters = {0};
     char host[256] = "";
@@ -166,22 +190,24 @@ static void answer(struct rpc_call *call, const struct host_right *rights) {
     fill_collect(call, &info);
     fill_usage(&info);
     fill_function_times(call, &info);
-    if (rights)
-        fill_rights(rpc_call_arena(call), rights, &info);
+    if (tried && tried->has_rights)
+        fill_rights(rpc_call_arena(call), tried->rights, &info);
+    if (tried && tried->has_events)
+        fill_events(rpc_call_arena(call), tried->counters, &info);
     rpc_reply(call, &info.base);
 }
 
-static void on_rights(struct rpc_job *job) {
+static void on_tried(struct rpc_job *job) {
     struct info_job *own = container_of(job, struct info_job, job);
     struct rpc_call *call = job->call;
-    answer(call, own->rights);
+    answer(call, own);
     free(own);
     rpc_call_drop(call);
 }
 
 void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__GetInfoRequest *request = (const void *)message;
-    if (!request->include_rights) {
+    if (!request->include_rights && !request->include_events) {
         answer(call, NULL);
         return;
     }
@@ -190,7 +216,9 @@ void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *message) {
         rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
         return;
     }
-    own->job = (struct rpc_job){.call = call, .run = try_rights, .on_done = on_rights};
+    own->has_rights = request->include_rights;
+    own->has_events = request->include_events;
+    own->job = (struct rpc_job){.call = call, .run = try_all, .on_done = on_tried};
     rpc_call_take(call);
     rpc_job_start(&own->job);
 }

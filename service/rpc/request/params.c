@@ -208,6 +208,27 @@ static sonde_err check_mode(Sonde__V1__CpuMode mode, double max_overhead,
     return SONDE_OK;
 }
 
+static sonde_err refuse_event(const char *name, struct sonde_diag *diag) {
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "event: \"%.60s\" is not " SONDE_COUNTED_NAMES,
+                      name);
+}
+
+/* A counted event takes the place of the mode. */
+static sonde_err check_event(const char *name, uint64_t period, struct engine_cpu_spec *spec,
+                             struct sonde_diag *diag) {
+    enum sonde_event_id event = sonde_event_find_counted(sonde_slice_of(name));
+    if (!*name)
+        return period ? sonde_fail(diag, SONDE_INVALID_ARGUMENT, "period: only with event")
+                      : SONDE_OK;
+    if (event == SONDE_EVENTS)
+        return refuse_event(name, diag);
+    if (spec->event != SONDE_ON_CPU)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "event: not together with mode");
+    spec->event = event;
+    spec->every = period;
+    return SONDE_OK;
+}
+
 sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const uid_t *owner,
                            struct engine_cpu_spec *spec, struct rpc_rendering *rendering,
                            struct sonde_diag *diag) {
@@ -221,6 +242,8 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const ui
         err = check_frequency(request->frequency_hz, spec, diag);
     if (!err)
         err = check_mode(request->mode, request->max_overhead, spec, diag);
+    if (!err)
+        err = check_event(request->event, request->period, spec, diag);
     if (!err)
         err = check_source(request->source, spec, diag);
     if (!err)

@@ -39,13 +39,14 @@ void save_capture_write(struct save_capture *saving, const struct sonde_profile 
                         const struct engine_metadata *metadata) {
     int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
     if (metadata->event != SONDE_ON_CPU) /* for sessions it is only known now */
-        saving->metadata.kind = (char *)(uintptr_t)sonde_events[metadata->event].mode;
+        saving->metadata.kind = (char *)(uintptr_t)sonde_event_kind(metadata->event);
     saving->metadata.start_unix_ns = metadata->start_unix_ns;
     saving->metadata.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
     saving->metadata.samples = metadata->samples;
     saving->metadata.dropped = metadata->dropped;
     saving->metadata.frequency_hz =
-        metadata->period_ns
+        sonde_event_is_counted(metadata->event) ? (uint32_t)(metadata->frequency_hz + 0.5)
+        : metadata->period_ns
             ? (uint32_t)((1000000000u + metadata->period_ns / 2) / metadata->period_ns)
             : 0;
     if (is_worth_it(saving))

@@ -60,13 +60,13 @@ static uint64_t sum_of(const struct host_record *record) {
     return sum;
 }
 
-static void parse(const uint8_t *from, size_t size, bool has_kernel) {
+static void parse(const uint8_t *from, size_t size, unsigned how) {
     uint8_t *bytes = malloc(size);
     struct host_record record;
     uint64_t time_ns = 0, sum = 0;
     memcpy(bytes, from, size);
     bool has_time = parse_time(bytes, size, &time_ns);
-    if (parse_record(bytes, size, has_kernel, &record) == PARSED_RECORD) {
+    if (parse_record(bytes, size, how, &record) == PARSED_RECORD) {
         sum = sum_of(&record);
         if (!has_time || time_ns != record.time_ns)
             abort();
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         make_ring();
     fill(data + 8, size - 8, (data[1] | (uint64_t)data[2] << 8) * 8);
     while ((look = ring_peek(&ring, space, &record)) == RING_RECORD) {
-        parse(record, ring.record_size, data[0] & 1);
+        parse(record, ring.record_size, data[0] & 3);
         ring_pop(&ring);
         ring_release(&ring);
     }

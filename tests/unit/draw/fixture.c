@@ -147,6 +147,32 @@ static struct sonde_profile *build_server(void) {
     return build.profile;
 }
 
+enum { FAULTS_PERIOD = 64 };
+
+static void faults(const struct build *build, int64_t count, const uint32_t *locations) {
+    sample(build, "loader", 100, count, count * FAULTS_PERIOD, locations);
+}
+
+static struct sonde_profile *build_faults(void) {
+    static const struct sonde_value_type types[] = {{"samples", "count"}, {"page_faults", "count"}};
+    const struct sonde_profile_info info = {.period_type = types[1],
+                                            .period = FAULTS_PERIOD,
+                                            .time_unix_ns = 1763700000000000000,
+                                            .duration_ns = 10000000000,
+                                            .default_type = 1};
+    struct build build;
+    start(&build, types, 2);
+    uint32_t main_ = at(&build, PROGRAM, 0x401000, "main", NULL);
+    uint32_t load = at(&build, PROGRAM, 0x402000, "load_index", NULL);
+    uint32_t copy = at(&build, LIBRARY, 0x7f0000001000, "copy_bytes", NULL);
+    uint32_t fault = at(&build, KERNEL, 0xffffffff81000000, "exc_page_fault", NULL);
+    faults(&build, 300, (uint32_t[]){fault, copy, load, main_, 0});
+    faults(&build, 100, (uint32_t[]){load, main_, 0});
+    sonde_profile_set_info(build.profile, &info);
+    must(sonde_profile_add_comment(build.profile, "target: loader, pid 100"));
+    return build.profile;
+}
+
 static struct sonde_profile *build_empty(void) {
     struct build build;
     start(&build, cpu, 2);
@@ -380,7 +406,7 @@ struct sonde_profile *fixture(const char *name) {
                 {"trimmed", build_trimmed},     {"grown", build_grown},
                 {"heap_diff", build_heap_diff}, {"empty_heap", build_empty_heap},
                 {"large", build_large},         {"version_1", build_version_1},
-                {"version_2", build_version_2}};
+                {"version_2", build_version_2}, {"faults", build_faults}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].name, name) == 0)
             return rows[i].build();
@@ -397,6 +423,8 @@ struct sonde_draw_options fixture_options(const char *name) {
     }
     if (strcmp(name, "memory") == 0 || options.type)
         options.palette = SONDE_PALETTE_MEMORY;
+    if (strcmp(name, "faults") == 0)
+        options.type_index = 1;
     if (strcmp(name, "hostile") == 0) {
         options.title = "<b>title</b> & \"more\"";
         options.subtitle = "]]> </style><script>window.broken = 1</script> \xff pid 1";

@@ -4,6 +4,7 @@
  *
  *   server      a redis-like server: three threads, an inlined function, recursion, the kernel, an
  *               unnamed library frame
+ *   faults      page faults, one sample for 64 of them
  *   empty       the same metadata and mappings, no samples
  *   hostile     names with markup, control characters, invalid UTF-8, quotes, "]]>", right-to-left
  *   diff        two sample types, now and before: one function grew, one shrank, one did not change
@@ -29,7 +30,7 @@ struct sonde_draw_options fixture_options(const char *name);
 #define FIXTURE_NAMES                                                                   \
     {                                                                                   \
         "server", "empty", "hostile", "diff", "memory", "heap", "trimmed", "heap_diff", \
-            "empty_heap", "large"                                                       \
+            "empty_heap", "large", "faults"                                             \
     }
 
 #endif

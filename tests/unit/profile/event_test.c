@@ -22,9 +22,42 @@ TEST(help_names_each_recorded_event) {
     struct sonde_buf list = {0};
     for (size_t i = 0; i < SONDE_EVENTS; i++)
         if (sonde_events[i].is_recorded)
-            add_name(&list, sonde_events[i].name, list.len == 0, i == SONDE_EVENTS - 1);
+            add_name(&list, sonde_events[i].name, list.len == 0, i == SONDE_COUNTED - 1);
     CHECK_STR(list.data, SONDE_EVENT_NAMES);
     sonde_buf_finish(&list);
+}
+
+TEST(help_names_each_counted_event) {
+    struct sonde_buf list = {0};
+    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++)
+        add_name(&list, sonde_events[i].name, list.len == 0, i == SONDE_EVENTS - 1);
+    CHECK_STR(list.data, SONDE_COUNTED_NAMES);
+    sonde_buf_finish(&list);
+}
+
+TEST(counted_events_are_counts_and_neither_modes_nor_recorded) {
+    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++) {
+        CHECK_STR(sonde_events[i].amount.type.unit, "count");
+        CHECK(!sonde_events[i].is_recorded && !sonde_events[i].mode);
+        CHECK(sonde_event_is_counted((enum sonde_event_id)i));
+    }
+    CHECK(!sonde_event_is_counted(SONDE_MEM_INUSE));
+    CHECK(!sonde_event_is_counted(SONDE_EVENTS));
+}
+
+TEST(only_types_of_counted_events_have_counted_words) {
+    CHECK_STR(sonde_event_counted_words("page_faults"), "page faults");
+    CHECK(!sonde_event_counted_words("samples"));
+    CHECK(!sonde_event_counted_words("alloc_objects"));
+    CHECK(!sonde_event_counted_words("cpu"));
+}
+
+TEST(a_counted_event_is_found_by_its_whole_name) {
+    CHECK_INT(sonde_event_find_counted(sonde_slice_of("page-faults")), ==, SONDE_PAGE_FAULTS);
+    CHECK_INT(sonde_event_find_counted(sonde_slice_of("branch-misses")), ==, SONDE_BRANCH_MISSES);
+    CHECK_INT(sonde_event_find_counted(sonde_slice_of("page-fault")), ==, SONDE_EVENTS);
+    CHECK_INT(sonde_event_find_counted(sonde_slice_of("on-cpu")), ==, SONDE_EVENTS);
+    CHECK_INT(sonde_event_find_counted(sonde_slice_of("")), ==, SONDE_EVENTS);
 }
 
 TEST(each_row_is_whole_and_differs_from_the_others) {

@@ -35,6 +35,11 @@ static void print_events(void) {
             puts(sonde_events[i].name);
 }
 
+static void print_counted(void) {
+    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++)
+        puts(sonde_events[i].name);
+}
+
 /* The first row that fits an option counts; a row without a verb is for all, and one without an
  * option for all with that argument in --help. */
 static const struct value {
@@ -44,6 +49,9 @@ static const struct value {
 } values[] = {
     {NULL, "mode", NULL, NULL, print_modes},
     {NULL, "source", NULL, "auto host guest", NULL},
+    {"record", "event", NULL, NULL, print_counted},
+    {"top", "event", NULL, NULL, print_counted},
+    {"draw", "event", NULL, NULL, print_counted},
     {NULL, "event", NULL, NULL, print_events},
     {NULL, "backend", NULL, "jemalloc interposed", NULL},
     {"heap", "type", NULL, "inuse_space inuse_objects alloc_space alloc_objects", NULL},

@@ -16,6 +16,7 @@ const struct ring_ops perf_ring_ops = {
     .drain = rings_drain,
     .poll_fd = rings_poll_fd,
     .counts = rings_counts,
+    .total = rings_total,
 };
 
 sonde_err host_create(struct engine *engine, struct sonde_diag *diag) {

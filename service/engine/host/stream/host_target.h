@@ -19,13 +19,20 @@ enum host_members {
     HOST_EVERY,   /* every process of the machine */
 };
 
+/* What is sampled: CPU time (and waits), or a counted event. */
+struct host_event {
+    enum sonde_event_id id; /* ON_CPU, or the counted event */
+    bool by_number;         /* periods are numbers of events, not nanoseconds */
+};
+
 /* The part of struct target that a host target has in addition (target->host). */
 struct host_target {
     enum host_members members;
-    pid_t pid;                  /* ONE, TREE */
-    uint64_t start_ticks;       /* likewise */
-    char name[64];              /* NAMED */
-    uid_t owner;                /* only processes of this user, if has_owner */
+    pid_t pid;            /* ONE, TREE */
+    uint64_t start_ticks; /* likewise */
+    char name[64];        /* NAMED */
+    uid_t owner;          /* only processes of this user, if has_owner */
+    struct host_event event;
     bool has_owner;             /* this sonded, or the caller, may not look at others */
     struct host_stream *stream; /* while the clock runs */
     struct target *next;        /* in the stream */

@@ -106,6 +106,11 @@ static void complete(struct engine *engine, struct job *base) {
     free(job);
 }
 
+/* Counted events of single processes have the kernel's part where this sonded may see it. */
+static bool samples_kernel(const struct host_stream *stream) {
+    return counted_is_on(stream) && engine_has_right(stream->engine, RIGHT_PERF_ALL);
+}
+
 static bool start(struct host_stream *stream, bool is_resize, uint32_t stack_bytes) {
     struct open_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -122,10 +127,11 @@ static bool start(struct host_stream *stream, bool is_resize, uint32_t stack_byt
     job->options = (struct rings_options){
         .period_ns = stream->period_ns ? stream->period_ns : target->period_ns,
         .stack_bytes = stack_bytes,
-        .has_kernel = stream->is_all,
+        .has_kernel = stream->is_all || samples_kernel(stream),
         .create = sampler_create_event,
         .create_context = stream->engine->sampler,
     };
+    counted_options(stream, &job->options);
     stream->jobs++;
     engine_start_job(stream->engine, stream->engine->builders, &job->job);
     return true;

@@ -161,7 +161,7 @@ static void count(struct walked *walked) {
     const struct host_process *process = walked->process;
     struct spent spent = {
         .tid = (uint32_t)record->tid,
-        .event = record->kind == HOST_OFF_CPU ? SONDE_OFF_CPU : SONDE_ON_CPU,
+        .event = record->kind == HOST_OFF_CPU ? SONDE_OFF_CPU : process->stream->counted.event.id,
         .amount = record->sample.weight_ns,
         .span_ns = record->sample.span_ns,
         .renewed_amount = record->sample.renewed_weight_ns,

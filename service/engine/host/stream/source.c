@@ -11,11 +11,13 @@
 #include <stdio.h>
 
 #define ACCOUNT_NS 1000000000ull
+#define COUNTED_NS 100000000ull /* a counted event can become frequent at once */
 
 static void set_periods(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
     struct host_target *host = target->host;
     host->asked_ns = now_monotonic_ns();
     if (host->stream) {
+        counted_look(host->stream);
         stream_set_period(host->stream);
         waits_ask(host->stream);
     } else if (period_ns && !stream_join(target)) {
@@ -34,13 +36,15 @@ static bool drain(struct target *target, uint64_t now_ns, uint64_t budget) {
         return false;
     bool has_more = stream_drain(stream, now_ns - HOST_LATE_NS, target->engine->turn_ns);
     unseen_settle(stream, false);
+    counted_settle(stream, false);
     return has_more;
 }
 
 /* The cost of a sample is measured about as often as a guest reports it. */
 static void account(struct target *target, uint64_t now_ns) {
     struct host_target *host = target->host;
-    if (target->clock != CLOCK_RUNNING || now_ns < host->accounted_ns + ACCOUNT_NS)
+    uint64_t pause_ns = host->event.id == SONDE_ON_CPU ? ACCOUNT_NS : COUNTED_NS;
+    if (target->clock != CLOCK_RUNNING || now_ns < host->accounted_ns + pause_ns)
         return;
     host->accounted_ns = now_ns;
     if (budget_on_account(target))
@@ -53,6 +57,7 @@ static void drain_all(struct target *target, uint64_t now_ns) {
         return;
     (void)stream_drain(stream, now_ns, target->engine->last_ns);
     unseen_settle(stream, true);
+    counted_settle(stream, true);
 }
 
 static bool is_busy(const struct target *target) {
@@ -69,6 +74,14 @@ static void read_cpu(struct target *target) {
     target->cpu_seen_ns = now_ns ? now_ns : target->cpu_seen_ns;
 }
 
+static void write_counted_note(const struct target *target, char *note, size_t size) {
+    bool has_kernel = engine_has_right(target->engine, RIGHT_PERF_ALL);
+    snprintf(note, size, "%s",
+             has_kernel ? ""
+                        : "events in the kernel are not counted: that needs "
+                          "CAP_PERFMON (sonde doctor)");
+}
+
 /* A clock that stops keeps its note. */
 static void write_note(const struct target *target, bool is_running, char *note, size_t size) {
     const struct host_stream *stream = target->host->stream;
@@ -77,6 +90,8 @@ static void write_note(const struct target *target, bool is_running, char *note,
         waits_note(stream, waits, sizeof waits);
     if (!is_running)
         snprintf(note, size, "%s", target->info.clock_note);
+    else if (counted_is_on(stream))
+        write_counted_note(target, note, size);
     else if (!stream->is_all)
         snprintf(note, size, "%s%stime in the kernel has no stacks: %s", waits,
                  waits[0] ? "; " : "", target->engine->host->all_refused);
@@ -90,7 +105,9 @@ static void answer(struct target *target, bool is_running) {
     struct clock_answer answer = {
         .sequence = target->sequence,
         .is_running = is_running,
-        .clock = target->host->stream->is_all ? "perf-cpu" : "perf-task",
+        .clock = counted_is_on(target->host->stream) ? "perf-event"
+                 : target->host->stream->is_all      ? "perf-cpu"
+                                                     : "perf-task",
         .note = note,
     };
     target->host->answered = target->sequence;

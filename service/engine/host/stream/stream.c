@@ -18,7 +18,8 @@ static struct host *host_of(const struct host_stream *stream) {
 /* --- life cycle ------------------------------------------------------------------------------- */
 
 /* Long copies cost little at low rates, and stacks that are cut at first stay in the profile. */
-static uint32_t first_bytes(uint64_t period_ns) {
+static uint32_t first_bytes(const struct target *target) {
+    uint64_t period_ns = target->host->event.by_number ? 0 : target->period_ns;
     uint64_t most = HOST_FIRST_RATE * period_ns / 1000000000u;
     uint32_t bytes = HOST_FIRST_STACK;
     while (bytes * 2 <= most && bytes < HOST_FIRST_MAX)
@@ -26,7 +27,7 @@ static uint32_t first_bytes(uint64_t period_ns) {
     return bytes;
 }
 
-static struct host_stream *create(struct engine *engine, bool is_all, uint64_t period_ns) {
+static struct host_stream *create(struct engine *engine, bool is_all, const struct target *target) {
     struct host_stream *stream = calloc(1, sizeof *stream);
     struct unwind_walker *walker = unwind_walker_create();
     if (!stream || !walker) {
@@ -36,8 +37,9 @@ static struct host_stream *create(struct engine *engine, bool is_all, uint64_t p
     }
     stream->engine = engine;
     stream->is_all = is_all;
+    stream->counted.event = target->host->event;
     stream->stack_bytes =
-        is_all && engine->host->stack_bytes ? engine->host->stack_bytes : first_bytes(period_ns);
+        is_all && engine->host->stack_bytes ? engine->host->stack_bytes : first_bytes(target);
     stream->walker = walker;
     stream->targets_serial = stream->losses = 1;
     process_table_init(&stream->processes);
@@ -89,9 +91,19 @@ static void wake_targets(struct host_stream *stream) {
 
 static struct host_stream *find_shared(const struct host *host) {
     struct host_stream *stream = host->streams;
-    while (stream && (!stream->is_all || stream->is_over || stream->state == STREAM_FAILED))
+    while (stream && (!stream->is_all || stream->is_over || stream->state == STREAM_FAILED ||
+                      counted_is_on(stream)))
         stream = stream->next;
     return stream;
+}
+
+/* Whether the target's samples come from all CPUs: the clocks of all processes cost as much as
+ * those of one, but an event that others cause often is only counted where somebody asks for it. */
+static bool is_of_all(const struct target *target) {
+    const struct host_target *host = target->host;
+    if (host->event.id != SONDE_ON_CPU)
+        return host->members == HOST_EVERY && !host->has_owner;
+    return now_monotonic_ns() >= target->engine->host->all_refused_until_ns;
 }
 
 static void add_target(struct host_stream *stream, struct target *target) {
@@ -104,11 +116,11 @@ static void add_target(struct host_stream *stream, struct target *target) {
 
 bool stream_join(struct target *target) {
     struct host *host = target->engine->host;
-    bool is_all = now_monotonic_ns() >= host->all_refused_until_ns;
-    struct host_stream *stream = is_all ? find_shared(host) : NULL;
+    bool is_all = is_of_all(target), is_counted = target->host->event.id != SONDE_ON_CPU;
+    struct host_stream *stream = is_all && !is_counted ? find_shared(host) : NULL;
     bool is_new = !stream;
     if (is_new)
-        stream = create(target->engine, is_all, target->period_ns);
+        stream = create(target->engine, is_all, target);
     if (!stream)
         return false;
     add_target(stream, target);
@@ -169,7 +181,7 @@ void stream_opened(struct host_stream *stream, sonde_err err, struct rings *ring
         stream_free_if_over(stream);
         return;
     }
-    if (err && stream->is_all && err != SONDE_OUT_OF_MEMORY) {
+    if (err && stream->is_all && err != SONDE_OUT_OF_MEMORY && !counted_is_on(stream)) {
         split(stream, diag);
         return;
     }
@@ -184,6 +196,7 @@ void stream_opened(struct host_stream *stream, sonde_err err, struct rings *ring
         stream->period_ns = 0;
         stream_set_period(stream);
         unseen_begin(stream);
+        counted_begin(stream);
     }
     wake_targets(stream);
 }
@@ -197,6 +210,7 @@ static void retire(struct host_stream *stream) {
     watch(stream, old, false);
     host->ops->stop(old);
     (void)stream_drain(stream, 0, stream->engine->last_ns);
+    counted_retire(stream);
     stream->rings = NULL;
     stream->seen = (struct rings_counts){0};
     host->ops->close(old);
@@ -213,6 +227,13 @@ static void resize(struct host_stream *stream, uint32_t stack_bytes) {
     stream->cannot_grow = true;
 }
 
+static void set_ring_period(struct host_stream *stream) {
+    if (counted_is_on(stream))
+        counted_set_period(stream, stream->period_ns);
+    else
+        host_of(stream)->ops->set_period(stream->rings, stream->period_ns);
+}
+
 void stream_resized(struct host_stream *stream, struct rings *rings, uint32_t stack_bytes) {
     struct host *host = host_of(stream);
     stream->is_resizing = false;
@@ -226,10 +247,13 @@ void stream_resized(struct host_stream *stream, struct rings *rings, uint32_t st
     if (rings) {
         host->ops->start(rings); /* before the others stop, so that nothing is missed */
         retire(stream);
-        host->ops->set_period(rings, stream->period_ns);
         watch(stream, rings, true);
         stream->rings = rings;
-        stream->stack_bytes = host->stack_bytes = stack_bytes;
+        set_ring_period(stream);
+        counted_begin(stream);
+        stream->stack_bytes = stack_bytes;
+        if (!counted_is_on(stream))
+            host->stack_bytes = stack_bytes;
     } else if (!stream->rings) {
         stream->state = STREAM_FAILED;
     }
@@ -251,7 +275,7 @@ void stream_set_period(struct host_stream *stream) {
     if (!stream->is_all && stream->seen.events > MANY_EVENTS && !stream->is_resizing)
         resize(stream, stream->stack_bytes);
     else if (stream->rings)
-        host_of(stream)->ops->set_period(stream->rings, period_ns);
+        set_ring_period(stream);
 }
 
 /* More than 1 % of the walks run off the copies. With few walks, it must be clearly more. */
@@ -292,8 +316,10 @@ void stream_tick(struct host_stream *stream, uint64_t now_ns) {
         return;
     adapt(stream, now_ns);
     rings_look_job(stream, now_ns);
+    if (counted_is_on(stream))
+        counted_tick(stream, now_ns);
     /* A new period opens the clocks of threads again. */
-    if (!stream->is_all || now_ns - stream->dithered_ns < HOST_DITHER_NS)
+    if (!stream->is_all || counted_is_on(stream) || now_ns - stream->dithered_ns < HOST_DITHER_NS)
         return;
     stream->dithered_ns = now_ns;
     host_of(stream)->ops->set_period(stream->rings, stream->period_ns);

@@ -10,6 +10,7 @@
 #ifndef SONDE_SERVICE_ENGINE_HOST_STREAM_STREAM_H
 #define SONDE_SERVICE_ENGINE_HOST_STREAM_STREAM_H
 
+#include "service/engine/host/stream/counted.h"
 #include "service/engine/host/stream/host_target.h"
 #include "service/engine/host/stream/process.h"
 #include "service/host/rings/rings.h"
@@ -41,6 +42,7 @@ struct ring_ops {
                   bool (*is_over)(void *context));
     int (*poll_fd)(const struct rings *rings);
     void (*counts)(const struct rings *rings, struct rings_counts *counts);
+    uint64_t (*total)(const struct rings *rings); /* for counted events only */
 };
 extern const struct ring_ops perf_ring_ops;
 
@@ -118,6 +120,7 @@ struct host_stream {
     struct waits *waits; /* time off the CPU (waits.h); NULL = none was asked for */
     struct copy_use use;
     struct unseen unseen;
+    struct counted counted;
     uint64_t losses; /* how often side-band records may have been lost */
 };
 

@@ -69,7 +69,8 @@ static void divide(struct target *target, struct unseen *unseen, uint64_t ns) {
 /* The sum for one process, or for a tree; for other groups it is not known. */
 static bool is_known(const struct host_stream *stream) {
     const struct target *target = stream->targets;
-    return !stream->is_all && target && target->host->members == HOST_ONE && !target->host->is_over;
+    return !stream->is_all && !counted_is_on(stream) && target &&
+           target->host->members == HOST_ONE && !target->host->is_over;
 }
 
 void unseen_begin(struct host_stream *stream) {

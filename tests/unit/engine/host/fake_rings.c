@@ -75,6 +75,7 @@ static bool fake_drain(struct rings *rings, uint64_t until_ns, host_on_record *o
         first = record->next;
         last = first ? last : &first;
         fake.queued--;
+        fake.sampled += record->record.kind == HOST_SAMPLE ? record->record.sample.weight_ns : 0;
         on_record(context, &record->record);
         free(record);
     }
@@ -86,12 +87,17 @@ static int fake_poll_fd(const struct rings *rings) {
 }
 
 static void fake_counts(const struct rings *rings, struct rings_counts *counts) {
-    *counts = (struct rings_counts){.invalid = fake.invalid, .rings = 1, .ring_bytes = 1 << 20};
+    *counts = (struct rings_counts){
+        .invalid = fake.invalid, .sampled = fake.sampled, .rings = 1, .ring_bytes = 1 << 20};
+}
+
+static uint64_t fake_total(const struct rings *rings) {
+    return fake.total;
 }
 
 static const struct ring_ops fake_ops = {
     fake_open,        fake_close, fake_start,   fake_start,  fake_set_period,
-    fake_add_process, fake_drain, fake_poll_fd, fake_counts,
+    fake_add_process, fake_drain, fake_poll_fd, fake_counts, fake_total,
 };
 
 /* --- stacks ----------------------------------------------------------------------------------- */
@@ -266,14 +272,25 @@ static bool has_begun(struct bench *bench) {
            (target && target->captures && target->captures->state == CAPTURE_RUNNING);
 }
 
-void bench_begin(struct bench *bench, struct engine_selector selector) {
-    struct engine_cpu_spec spec = {.target = selector, .frequency_hz = 1000, .source = ENGINE_HOST};
+static void begin(struct bench *bench, const struct engine_cpu_spec *spec) {
     struct sonde_diag diag = {0};
-    if (engine_capture_cpu(bench->engine, &spec, &collect_events, &bench->collected,
-                           &bench->capture, &diag))
+    if (engine_capture_cpu(bench->engine, spec, &collect_events, &bench->collected, &bench->capture,
+                           &diag))
         check_fail(__FILE__, __LINE__, "%s", diag.text);
     bench_wait(bench, has_begun);
     bench->time_ns = now_monotonic_ns() + 2 * MS; /* a whole period after the start */
+}
+
+void bench_begin(struct bench *bench, struct engine_selector selector) {
+    begin(bench, &(struct engine_cpu_spec){
+                     .target = selector, .frequency_hz = 1000, .source = ENGINE_HOST});
+}
+
+void bench_begin_event(struct bench *bench, enum sonde_event_id event, uint64_t every) {
+    begin(bench, &(struct engine_cpu_spec){.target = {.pid = bench->child},
+                                           .frequency_hz = 1000,
+                                           .event = event,
+                                           .every = every});
 }
 
 static bool is_settled(struct bench *bench) {

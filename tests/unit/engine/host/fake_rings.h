@@ -38,6 +38,8 @@ struct fake_rings {
     uint32_t added_count;
     uint64_t period_ns;
     uint64_t invalid; /* for rings_counts */
+    uint64_t total;   /* counted events */
+    uint64_t sampled; /* of these, what delivered samples stand for */
     size_t queued;    /* records that were not delivered yet */
 };
 extern struct fake_rings fake;
@@ -47,6 +49,8 @@ void bench_finish(struct bench *bench);
 /* Starts a capture of 1000 Hz of the child, or of the group that `all` makes of the selector, and
  * waits until it runs. */
 void bench_begin(struct bench *bench, struct engine_selector selector);
+/* The same with a counted event: a sample for every so many; 0 = 1000 samples a second. */
+void bench_begin_event(struct bench *bench, enum sonde_event_id event, uint64_t every);
 /* Ends the capture and returns its profile. */
 const struct sonde_profile *bench_end(struct bench *bench);
 /* Runs rounds until the records were delivered. */

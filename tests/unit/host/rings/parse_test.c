@@ -320,3 +320,30 @@ TEST(a_process_outside_of_this_namespace_is_zero) {
     CHECK_INT(record.pid, ==, 0);
     CHECK_INT(record.tid, ==, 8);
 }
+
+TEST(a_sample_without_a_period_has_no_weight) {
+    struct host_record record;
+    begin(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
+    id();
+    u64(PERF_SAMPLE_REGS_ABI_NONE);
+    u64(0); /* no stack */
+    set_size(built.size);
+    CHECK_INT(parse_record(built.bytes, built.size, PARSE_NO_PERIOD, &record), ==, PARSED_RECORD);
+    CHECK_INT(record.sample.weight_ns, ==, 0);
+    CHECK_INT(record.time_ns, ==, 12345);
+    /* Read as one with a period, it is too short. */
+    CHECK_INT(parse_record(built.bytes, built.size, 0, &record), ==, PARSED_INVALID);
+}
+
+/* Hardware events at a rate: the kernel says how many each sample stands for. */
+TEST(the_weight_of_a_sample_is_the_period_that_the_kernel_says) {
+    struct host_record record;
+    begin(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
+    id();
+    u64(1ull << 40);
+    u64(PERF_SAMPLE_REGS_ABI_NONE);
+    u64(0);
+    set_size(built.size);
+    CHECK_INT(parse_record(built.bytes, built.size, 0, &record), ==, PARSED_RECORD);
+    CHECK_INT(record.sample.weight_ns, ==, 1ull << 40);
+}

@@ -223,8 +223,8 @@ TEST(a_process_that_has_ended_has_no_threads) {
 TEST(an_invalid_description_opens_nothing) {
     const struct perf_event_spec good = {
         .pid = -1, .cpu = 0, .period_ns = 1000000, .stack_bytes = HOST_MIN_STACK};
-    struct perf_event_spec bad[12];
-    for (int i = 0; i < 12; i++)
+    struct perf_event_spec bad[15];
+    for (int i = 0; i < 15; i++)
         bad[i] = good;
     bad[0].pid = 0;
     bad[1].pid = -2;
@@ -238,6 +238,9 @@ TEST(an_invalid_description_opens_nothing) {
     bad[9].stack_bytes = HOST_MAX_STACK + 8;
     bad[10].is_exec_start = true;
     bad[11].stack_bytes = UINT32_MAX;
-    for (int i = 0; i < 12; i++)
+    bad[12].event = SONDE_WALL;
+    bad[13].event = UINT32_MAX;
+    bad[14].every = 1; /* the clock has no events to count */
+    for (int i = 0; i < 15; i++)
         CHECK_INT(perf_event_create(&bad[i]), ==, -EINVAL);
 }

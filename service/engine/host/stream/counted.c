@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/host/stream/counted.h"
+
+#include "service/engine/capture/samples.h"
+#include "service/engine/host/stream/stream.h"
+
+#define LOOK_NS   20000000ull   /* between two looks at the rate, which may find a burst */
+#define CALM_NS   500000000ull  /* for so long the rate is low before the period gets shorter */
+#define NOTE_NS   1000000000ull /* between two notes while captures run */
+#define SHARE     50u           /* looks and changes take at most 1/50 of the time */
+#define MAX_EVERY (1ull << 40)
+#define OFF       2u /* the period changes if it is wrong by this factor */
+
+static const struct ring_ops *ops_of(const struct host_stream *stream) {
+    return stream->engine->host->ops;
+}
+
+bool counted_is_on(const struct host_stream *stream) {
+    return stream->counted.event.id != SONDE_ON_CPU;
+}
+
+/* Whether the stream chooses the period. */
+static bool is_adaptive(const struct counted *counted) {
+    return !counted->event.by_number && !perf_event_is_of_processor(counted->event.id);
+}
+
+void counted_options(const struct host_stream *stream, struct rings_options *options) {
+    const struct counted *counted = &stream->counted;
+    options->event = counted->event.id;
+    if (!counted_is_on(stream))
+        return;
+    if (counted->event.by_number) {
+        options->every = options->period_ns;
+        options->period_ns = 1000000000u;
+    } else if (is_adaptive(counted)) {
+        options->every = counted->every ? counted->every : 1;
+    }
+}
+
+/* --- the rate --------------------------------------------------------------------------------- */
+
+void counted_begin(struct host_stream *stream) {
+    struct counted *counted = &stream->counted;
+    if (!counted_is_on(stream))
+        return;
+    counted->rate_ns = now_monotonic_ns();
+    counted->rate_total = ops_of(stream)->total(stream->rings);
+    counted->every = counted->every ? counted->every : 1;
+}
+
+void counted_set_period(struct host_stream *stream, uint64_t period) {
+    if (!is_adaptive(&stream->counted))
+        ops_of(stream)->set_period(stream->rings, period);
+}
+
+static void change(struct host_stream *stream, uint64_t every) {
+    struct counted *counted = &stream->counted;
+    uint64_t began_ns = now_monotonic_ns();
+    counted->every = every;
+    ops_of(stream)->set_period(stream->rings, every);
+    counted->cost_ns = now_monotonic_ns() - began_ns;
+}
+
+/* The events in the time that a sample is wanted for. */
+static uint64_t wanted(const struct host_stream *stream, uint64_t events, uint64_t ns) {
+    double every = (double)events * (double)stream->period_ns / (double)ns;
+    return every < 1 ? 1 : every < (double)MAX_EVERY ? (uint64_t)every : MAX_EVERY;
+}
+
+void counted_tick(struct host_stream *stream, uint64_t now_ns) {
+    struct counted *counted = &stream->counted;
+    uint64_t ns = now_ns - counted->rate_ns;
+    if (!is_adaptive(counted) || ns < LOOK_NS || ns < SHARE * counted->cost_ns)
+        return;
+    uint64_t total = ops_of(stream)->total(stream->rings);
+    counted->cost_ns = now_monotonic_ns() - now_ns;
+    uint64_t every = wanted(stream, total - counted->rate_total, ns);
+    bool is_burst = every > OFF * counted->every;
+    if (!is_burst && ns < CALM_NS)
+        return;
+    counted->rate_ns = now_ns;
+    counted->rate_total = total;
+    if (is_burst || counted->every > OFF * every)
+        change(stream, every);
+}
+
+/* --- events without a sample ------------------------------------------------------------------ */
+
+static uint64_t sampled(struct host_stream *stream) {
+    struct rings_counts now = {0};
+    ops_of(stream)->counts(stream->rings, &now);
+    return stream->counted.former_sampled + now.sampled;
+}
+
+void counted_look(struct host_stream *stream) {
+    struct counted *counted = &stream->counted;
+    if (!counted_is_on(stream) || !stream->rings || stream->state != STREAM_RUNNING)
+        return;
+    counted->total = counted->former_total + ops_of(stream)->total(stream->rings);
+    counted->total_ns = now_monotonic_ns();
+}
+
+void counted_retire(struct host_stream *stream) {
+    struct counted *counted = &stream->counted;
+    if (!counted_is_on(stream))
+        return;
+    counted->former_sampled = sampled(stream);
+    counted->former_total += ops_of(stream)->total(stream->rings);
+}
+
+static struct count_key note_key(void *context, struct target *target) {
+    (void)context;
+    return (struct count_key){.stack = stacks_add_note(target->stacks, 0, STACK_NOTE_UNSAMPLED),
+                              .thread = stacks_add_thread(target->stacks, 0, 0, "")};
+}
+
+static void note(struct host_stream *stream, uint64_t events) {
+    struct spent spent = {.event = stream->counted.event.id,
+                          .amount = events,
+                          .at_ns = now_monotonic_ns(),
+                          .key = note_key};
+    stream->counted.noted += events;
+    for (struct target *target = stream->targets; target; target = target->host->next)
+        samples_add(target, &spent);
+}
+
+void counted_settle(struct host_stream *stream, bool is_last) {
+    struct counted *counted = &stream->counted;
+    uint64_t now_ns = now_monotonic_ns();
+    if (!counted_is_on(stream) || !stream->rings || stream->state != STREAM_RUNNING ||
+        (!is_last && now_ns - counted->noted_ns < NOTE_NS))
+        return;
+    if (counted->total_ns == 0) { /* its records are in the rings; see the next call */
+        counted_look(stream);
+        return;
+    }
+    if (stream->drained_to_ns < counted->total_ns)
+        return;
+    uint64_t known = sampled(stream) + counted->noted;
+    uint64_t open = is_last ? 0 : stream->seen.events * counted->every;
+    counted->noted_ns = now_ns;
+    if (counted->total > known + open)
+        note(stream, counted->total - known);
+    counted->total_ns = 0;
+}
