@@ -357,7 +357,7 @@ def test_the_python_client_collects_and_acknowledges():
                                    "99", "--window", "5", "--windows", "1", "demo-*"], capture_output=True, text=True, timeout=60,
                                   check=True)
             check.contains(done.stdout, f"{NAME} {demo.pid}  on-cpu")
-            assert re.search(r" \d+ ms  [a-z_]+ \d+", done.stdout), done.stdout
+            assert re.search(r" \d+ ms  (\[before sampling\] \d+  )?[a-z_]+ \d+", done.stdout), done.stdout
         finally:
             check.stop(demo)
 

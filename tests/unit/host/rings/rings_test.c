@@ -321,7 +321,9 @@ TEST(a_ring_that_is_not_read_counts_what_it_loses) {
         usleep(1000);
     rings_drain(rings, 0, on_record, &seen, NULL);
     CHECK_INT(seen.records, >, 0);
-    usleep(5000); /* the losses are reported with the next record */
+    uint64_t used_ns = child_cpu_ns(child.pid); /* the losses are reported with the next record */
+    while (child_cpu_ns(child.pid) < used_ns + 20 * MS)
+        usleep(1000);
     rings_stop(rings);
     child_end(child);
     rings_drain(rings, 0, on_record, &seen, NULL);
