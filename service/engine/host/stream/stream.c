@@ -19,7 +19,8 @@ static struct host *host_of(const struct host_stream *stream) {
 
 /* Long copies cost little at low rates, and stacks that are cut at first stay in the profile. */
 static uint32_t first_bytes(const struct target *target) {
-    uint64_t period_ns = target->host->event.by_number ? 0 : target->period_ns;
+    bool is_counted = target->host->event.id != SONDE_ON_CPU; /* at first, perhaps each event */
+    uint64_t period_ns = is_counted ? 0 : target->period_ns;
     uint64_t most = HOST_FIRST_RATE * period_ns / 1000000000u;
     uint32_t bytes = HOST_FIRST_STACK;
     while (bytes * 2 <= most && bytes < HOST_FIRST_MAX)
