@@ -5,6 +5,7 @@
 #include "service/engine/host/stream/stream.h"
 
 #define LOOK_NS       20000000ull   /* between two looks at the rate, which may find a burst */
+#define FIRST_NS      5000000ull    /* the same while each event is a sample */
 #define CALM_NS       500000000ull  /* for so long the rate is low before the period gets shorter */
 #define NOTE_NS       1000000000ull /* between two notes while captures run */
 #define SHARE         50u           /* looks and changes take at most 1/50 of the time */
@@ -107,16 +108,28 @@ static uint64_t wanted(const struct host_stream *stream, uint64_t events, uint64
     return every < 1 ? 1 : every < (double)MAX_EVERY ? (uint64_t)every : MAX_EVERY;
 }
 
+/* While each event is a sample, a burst would fill the rings soon. */
+static uint64_t pause_of(const struct counted *counted) {
+    uint64_t pause_ns = counted->every > 1 ? LOOK_NS : FIRST_NS;
+    return pause_ns > SHARE * counted->cost_ns ? pause_ns : SHARE * counted->cost_ns;
+}
+
+uint64_t counted_due(const struct host_stream *stream, uint64_t now_ns) {
+    bool is_looking = counted_is_on(stream) && is_adaptive(&stream->counted) && stream->rings &&
+                      stream->state == STREAM_RUNNING;
+    return is_looking ? now_ns + pause_of(&stream->counted) : 0;
+}
+
 void counted_tick(struct host_stream *stream, uint64_t now_ns) {
     struct counted *counted = &stream->counted;
     uint64_t ns = now_ns - counted->rate_ns;
-    if (!is_adaptive(counted) || ns < LOOK_NS || ns < SHARE * counted->cost_ns)
+    if (!is_adaptive(counted) || ns < pause_of(counted))
         return;
     uint64_t total = ops_of(stream)->total(stream->rings);
     counted->cost_ns = now_monotonic_ns() - now_ns;
     uint64_t every = wanted(stream, total - counted->rate_total, ns);
     bool is_burst = every > OFF * counted->every;
-    if (!is_burst && ns < CALM_NS)
+    if (!is_burst && ns < (counted->every > 1 ? CALM_NS : LOOK_NS))
         return;
     counted->rate_ns = now_ns;
     counted->rate_total = total;

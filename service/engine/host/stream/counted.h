@@ -46,6 +46,8 @@ void counted_retire(struct host_stream *stream);
 void counted_set_period(struct host_stream *stream, uint64_t period);
 /* Adapts the period to the rate, if one was asked for. */
 void counted_tick(struct host_stream *stream, uint64_t now_ns);
+/* When it is due again; 0 = never. */
+uint64_t counted_due(const struct host_stream *stream, uint64_t now_ns);
 /* A capture begins or ends: reads the total, which counted_settle takes into account when the
  * records of before are counted. */
 void counted_look(struct host_stream *stream);
