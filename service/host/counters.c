@@ -45,15 +45,17 @@ static bool is_refusal(int error) {
 
 static void explain(struct sampler *sampler, int error, struct host_counter *counter) {
     char text[REFUSAL_BYTES];
+    const char *said = strerrordesc_np(-error);
     refusal_text(-error, sampler_capabilities(sampler), text);
-    bool is_of_processor = perf_event_is_of_processor(counter->event);
-    const char *why = is_refusal(error) && perf_event_is_of_kernel(counter->event)
-                          ? "; it happens in the kernel, which needs CAP_PERFMON"
-                      : !is_refusal(error) && is_of_processor
-                          ? "; the processor's counters are not accessible, as in most virtual "
-                            "machines"
-                          : "";
-    snprintf(counter->reason, sizeof counter->reason, "%s%s", text, why);
+    if (is_refusal(error) && perf_event_is_of_kernel(counter->event))
+        snprintf(counter->reason, sizeof counter->reason,
+                 "it happens in the kernel, which needs CAP_PERFMON: %s", text);
+    else if (!is_refusal(error) && perf_event_is_of_processor(counter->event))
+        snprintf(counter->reason, sizeof counter->reason,
+                 "no access to the processor's counters, as in most virtual machines: %s",
+                 said ? said : "unknown error");
+    else
+        snprintf(counter->reason, sizeof counter->reason, "%s", text);
 }
 
 static void try(struct sampler *sampler, struct host_counter *counter) {

@@ -5,6 +5,7 @@
  * post. */
 #include "tests/unit/rpc/fake_engine.h"
 
+#include "service/host/counters.h"
 #include "service/host/rights.h"
 #include "service/symbol/symbol.h"
 #include "tests/unit/rpc/fake_parts.h"
@@ -335,6 +336,11 @@ struct engine_target *engine_processes(struct engine *engine, size_t *count) {
 void engine_name_advice(struct engine *engine, const struct engine_target *target,
                         char text[PROGRAM_ADVICE]) {
     snprintf(text, PROGRAM_ADVICE, "advice about %s", target->name);
+}
+
+void engine_counters_of_machine(struct engine *engine, struct host_counter *counters) {
+    for (size_t i = 0; i < HOST_COUNTERS; i++)
+        counters[i] = (struct host_counter){.event = (enum sonde_event_id)(SONDE_COUNTED + i)};
 }
 
 void engine_rights(struct engine *engine, struct host_right *rights) {

@@ -175,3 +175,27 @@ TEST(symbolize_takes_65536_addresses_and_not_one_more) {
     request.n_addresses = 65537;
     CHECK_INT(rpc_symbolize_check(&request, &selector, &diag), ==, SONDE_TOO_LARGE);
 }
+
+static sonde_err read_event(char *event, uint64_t period, Sonde__V1__CpuMode mode,
+                            struct engine_cpu_spec *spec) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    struct rpc_rendering rendering;
+    request.event = event;
+    request.period = period;
+    request.mode = mode;
+    return rpc_capture_spec(&request, NULL, spec, &rendering, &diag);
+}
+
+TEST(an_event_replaces_the_mode_and_only_it_has_a_period) {
+    struct engine_cpu_spec spec;
+    CHECK_INT(read_event("cpu-migrations", 7, 0, &spec), ==, SONDE_OK);
+    CHECK_INT(spec.event, ==, SONDE_CPU_MIGRATIONS);
+    CHECK_INT(spec.every, ==, 7);
+    CHECK_INT(read_event("faults", 0, 0, &spec), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "event: \"faults\" is not page-faults, "));
+    CHECK_INT(read_event("", 7, 0, &spec), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "period: only with event");
+    CHECK_INT(read_event("cycles", 0, SONDE__V1__CPU_MODE__WALL, &spec), ==,
+              SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "event: not together with mode");
+}

@@ -154,7 +154,7 @@ static uint64_t tick(struct target *target, uint64_t now_ns) {
         fail(target, diag.code, diag.text);
         return 0;
     }
-    uint64_t waits_ns = waits_tick(stream, now_ns);
+    uint64_t waits_ns = earlier(waits_tick(stream, now_ns), counted_due(stream, now_ns));
     bool is_opening = stream->state == STREAM_OPENING ||
                       (target->clock == CLOCK_STARTING && !waits_are_ready(stream));
     if (is_opening && target->period_ns == 0)

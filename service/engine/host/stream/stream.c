@@ -19,7 +19,8 @@ static struct host *host_of(const struct host_stream *stream) {
 
 /* Long copies cost little at low rates, and stacks that are cut at first stay in the profile. */
 static uint32_t first_bytes(const struct target *target) {
-    uint64_t period_ns = target->host->event.by_number ? 0 : target->period_ns;
+    bool is_counted = target->host->event.id != SONDE_ON_CPU; /* at first, perhaps each event */
+    uint64_t period_ns = is_counted ? 0 : target->period_ns;
     uint64_t most = HOST_FIRST_RATE * period_ns / 1000000000u;
     uint32_t bytes = HOST_FIRST_STACK;
     while (bytes * 2 <= most && bytes < HOST_FIRST_MAX)
@@ -217,9 +218,14 @@ static void retire(struct host_stream *stream) {
 }
 
 /* With a limit on a user's locked memory, there is room for one set of rings only. */
+static bool has_room_for_both(const struct host_stream *stream) {
+    return stream->is_all ||
+           (counted_is_on(stream) && engine_has_right(stream->engine, RIGHT_PERF_ALL));
+}
+
 static void resize(struct host_stream *stream, uint32_t stack_bytes) {
     stream->is_resizing = true;
-    if (!stream->is_all)
+    if (!has_room_for_both(stream))
         retire(stream);
     if (rings_resize_job(stream, stack_bytes))
         return;
@@ -263,6 +269,14 @@ void stream_resized(struct host_stream *stream, struct rings *rings, uint32_t st
 
 /* --- period ----------------------------------------------------------------------------------- */
 
+bool stream_has_many_events(const struct host_stream *stream) {
+    return !stream->is_all && stream->seen.events > MANY_EVENTS && !stream->is_resizing;
+}
+
+void stream_reopen(struct host_stream *stream) {
+    resize(stream, stream->stack_bytes);
+}
+
 void stream_set_period(struct host_stream *stream) {
     uint64_t period_ns = 0;
     for (const struct target *target = stream->targets; target; target = target->host->next) {
@@ -272,8 +286,8 @@ void stream_set_period(struct host_stream *stream) {
     if (period_ns == 0 || period_ns == stream->period_ns)
         return;
     stream->period_ns = period_ns;
-    if (!stream->is_all && stream->seen.events > MANY_EVENTS && !stream->is_resizing)
-        resize(stream, stream->stack_bytes);
+    if (stream_has_many_events(stream))
+        stream_reopen(stream);
     else if (stream->rings)
         set_ring_period(stream);
 }
@@ -292,7 +306,10 @@ static uint32_t wanted_bytes(const struct host_stream *stream, uint64_t now_ns) 
         bytes *= use->cut > use->walks / 4 ? 4 : 2;
         return bytes < HOST_MAX_STACK ? bytes : HOST_MAX_STACK;
     }
-    bool is_settled = use->walks >= COPY_MIN_WALKS && now_ns - use->since_ns > COPY_SHRINK_NS;
+    /* Between two sets of rings events are not counted. */
+    bool may_shrink = !counted_is_on(stream) || has_room_for_both(stream);
+    bool is_settled =
+        may_shrink && use->walks >= COPY_MIN_WALKS && now_ns - use->since_ns > COPY_SHRINK_NS;
     if (is_settled && use->small >= use->walks - use->walks / 500 && bytes > HOST_MIN_STACK)
         return (bytes / 2 + 7) / 8 * 8 > HOST_MIN_STACK ? (bytes / 2 + 7) / 8 * 8 : HOST_MIN_STACK;
     return bytes;

@@ -131,6 +131,9 @@ void stream_leave(struct target *target);
 void stream_free_if_over(struct host_stream *stream);
 /* Sets the shortest of the targets' periods. */
 void stream_set_period(struct host_stream *stream);
+/* Whether another period needs other rings, which takes so long that a builder opens them. */
+bool stream_has_many_events(const struct host_stream *stream);
+void stream_reopen(struct host_stream *stream);
 /* Renews the dither, and what else is due every second. */
 void stream_tick(struct host_stream *stream, uint64_t now_ns);
 /* Handles records up to until_ns (0 = all), for at most limit_ns of CPU time. True when there are

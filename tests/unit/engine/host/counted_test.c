@@ -34,19 +34,19 @@ static void push(struct bench *bench, uint32_t samples, uint64_t each) {
 TEST(a_value_is_the_number_of_events_and_samples_are_counted_beside_it) {
     struct bench bench;
     bench_init(&bench);
-    bench_begin_event(&bench, SONDE_PAGE_FAULTS, 16);
+    bench_begin_event(&bench, SONDE_PAGE_FAULTS, 5);
     CHECK_INT(fake.options.event, ==, SONDE_PAGE_FAULTS);
-    CHECK_INT(fake.options.every, ==, 16);
+    CHECK_INT(fake.options.every, ==, 5);
     CHECK_INT(fake.options.pid_count, ==, 1); /* others pay nothing for it */
-    push(&bench, 5, 16);
+    push(&bench, 16, 5);
     fake.total = 80;
     const struct sonde_profile *profile = bench_end(&bench);
     CHECK_STR(sonde_profile_type(profile, 0).type, "samples");
     CHECK_STR(sonde_profile_type(profile, 1).type, "page_faults");
     CHECK_STR(sonde_profile_type(profile, 1).unit, "count");
-    CHECK_INT(sum(profile, 0, NULL), ==, 5);
+    CHECK_INT(sum(profile, 0, NULL), ==, 16);
     CHECK_INT(sum(profile, 1, NULL), ==, 80);
-    CHECK_INT(sonde_profile_info(profile)->period, ==, 16);
+    CHECK_INT(sonde_profile_info(profile)->period, ==, 5);
     CHECK_STR(sonde_profile_info(profile)->period_type.unit, "count");
     bench_finish(&bench);
 }
@@ -164,4 +164,23 @@ TEST(a_period_needs_a_counted_event_and_has_a_limit) {
     refused((struct engine_cpu_spec){.every = 1}, "only counted events");
     refused((struct engine_cpu_spec){.event = SONDE_CYCLES, .every = (1ull << 40) + 1},
             "must be 1 to 1099511627776");
+}
+
+/* A sample of every 64th event of a program with 64 events in a round always meets the same. */
+TEST(a_period_is_a_random_prime_close_to_what_was_asked) {
+    uint64_t different = 0, last = 0;
+    for (uint64_t random = 0; random < 1000; random++) {
+        uint64_t every = counted_prime(64, random);
+        CHECK_INT(every, >=, 56);
+        CHECK_INT(every, <=, 79);
+        for (uint64_t i = 2; i < every; i++)
+            CHECK(every % i != 0);
+        different += every != last;
+        last = every;
+    }
+    CHECK_INT(different, >, 100);
+    for (uint64_t every = 1; every <= 7; every++)
+        CHECK_INT(counted_prime(every, 12345), ==, every);
+    CHECK_INT(counted_prime(1ull << 40, 4711) % 2, ==, 1);
+    CHECK_INT(counted_prime(1ull << 40, UINT32_MAX), <, 1ull << 40);
 }

@@ -15,7 +15,7 @@ static void print_events(const Sonde__V1__Info *info) {
     for (size_t i = 0; i < info->n_events; i++) {
         const Sonde__V1__Event *event = info->events[i];
         printf("%-18s %-10s ", event->name, event->is_available ? "yes" : "no");
-        cli_put_name(stdout, event->reason);
+        cli_put_text(stdout, event->reason);
         putchar('\n');
     }
 }

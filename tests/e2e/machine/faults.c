@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * faults STEPS STEP_US: in each step load_index() causes 192 page faults and load_cache() 64; then
+ * faults STEPS STEP_US: in each step load_index() causes 48 page faults and load_cache() 16; then
  * it sleeps for STEP_US. STEPS 0 = for ever. At the end it prints the number of its page faults in
  * the steps, by its own getrusage. */
 #include <stdint.h>
@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define INDEX_PAGES 192
-#define CACHE_PAGES 64
+#define INDEX_PAGES 48
+#define CACHE_PAGES 16
 #define PAGE        4096
 
 static volatile uint8_t *memory;

@@ -18,7 +18,7 @@ SOFTWARE = KNOWN[:5]
 
 def install():
     users.install()
-    subprocess.run(["gcc", "-g", "-O1", "tests/e2e/events/faults.c", "-o", FAULTS], check=True)
+    subprocess.run(["gcc", "-g", "-O1", "tests/e2e/machine/faults.c", "-o", FAULTS], check=True)
 
 
 def sonde(*words, uid=0, status=0):
@@ -55,20 +55,21 @@ def test_each_function_has_its_page_faults():
     for uid in (0, users.NOBODY):
         if uid:
             need_events()
-        sums, total, own, err = record(200, 5000, "--period", "1", uid=uid)
-        check.equal(own >= 200 * 256, True, f"the program's own count {own}")
+        sums, total, own, err = record(400, 5000, "--period", "1", uid=uid)
+        check.equal(own >= 400 * 64, True, f"the program's own count {own}")
         # On a busy machine some happen while a table is being loaded, or are throttled.
-        assert own - 20 <= sums["touch"] + sums["[not sampled]"] <= own + 2000, f"{sums} of {own}: {err}"
+        # A user's rings have no room for a second set, so while larger copies are arranged, nothing is counted.
+        assert (0.9 if uid else 1) * own - 20 <= sums["touch"] + sums["[not sampled]"] <= own + 2000, f"{sums} of {own}: {err}"
         walked = sums["load_index"] + sums["load_cache"]
         assert walked > 0.5 * own, f"{sums} of {own}: {err}"
-        check.near(sums["load_index"] / walked, 0.75, 0.02, f"share of load_index ({sums})")
+        check.near(sums["load_index"] / walked, 0.75, 0.03, f"share of load_index ({sums})")
         # Before and after the steps there are the faults of a program's start.
-        assert own <= total <= own + 2000, f"{total} of {own}: {err}"
+        assert (0.9 if uid else 1) * own <= total <= own + 2000, f"{total} of {own}: {err}"
 
 
 def test_a_period_and_a_rate_keep_the_sum_and_the_shares():
     for options in (("--period", "64"), ("-F", "499"), ()):
-        sums, total, own, err = record(1000, 200, *options)
+        sums, total, own, err = record(4000, 200, *options)
         sampled = sums["load_index"] + sums["load_cache"]
         assert 0.99 * own <= total <= own + 2000, f"{options}: {total} of {own}: {err}"
         assert sampled > 0.5 * own, f"{options}: {sums} of {own}: {err}"
@@ -76,7 +77,7 @@ def test_a_period_and_a_rate_keep_the_sum_and_the_shares():
 
 
 def test_max_overhead_limits_the_samples_of_an_event_that_happens_all_the_time():
-    sums, total, own, err = record(15000, 0, "--period", "1", "--max-overhead", "1%")
+    sums, total, own, err = record(40000, 0, "--period", "1", "--max-overhead", "1%")
     found = re.search(r"overhead ceiling: 1.00 % of the time of a CPU; .*; one sample for up to (\d+) events", err)
     assert found and int(found[1]) > 1, err
     check.near(total, own, 0.01 * own, f"sum {err}")
