@@ -28,19 +28,17 @@ struct cfi_rule {
     int16_t cfa_add;
     int32_t cfa_offset;
     int16_t saved[CFI_SAVED_MAX];
-    uint16_t from_frame; /* bit i: saved[i] is relative to the frame pointer */
-    uint16_t reserved;   /* 0 */
 };
 
 /* The rules at one pc. Equal states have equal bytes. */
 struct cfi_state {
-    struct cfi_rule rule; /* cfa NONE: not defined yet, or too complex */
-    uint32_t cie;         /* cfi_cie.kind, whose initial rules "restore" brings back */
-    int16_t ucontext;     /* CFI_IN_UCONTEXT: offset from the stack pointer; CFI_IN_REGISTER: its
+    struct cfi_rule rule;    /* cfa NONE: not defined yet, or too complex */
+    uint32_t cie;            /* cfi_cie.kind, whose initial rules "restore" brings back */
+    int16_t ucontext;        /* CFI_IN_UCONTEXT: offset from the stack pointer; CFI_IN_REGISTER: its
                              number */
-    uint8_t address;      /* enum cfi_address: the return address */
-    uint8_t stack_moved;  /* the caller's stack pointer is not the CFA */
-    uint32_t reserved;    /* 0 */
+    uint8_t from_frame;      /* bit i: saved[i] is relative to the frame pointer */
+    uint8_t address : 4;     /* enum cfi_address: the return address */
+    uint8_t stack_moved : 4; /* the caller's stack pointer is not the CFA */
 };
 
 struct cfi_machine {

@@ -6,15 +6,12 @@
 #ifndef SONDE_SERVICE_MACHINE_MACHINE_H
 #define SONDE_SERVICE_MACHINE_MACHINE_H
 
+#include "service/machine/relocations.h"
+
 #include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Relocations of slots that hold the address of an imported symbol. */
-struct machine_relocations {
-    uint32_t jump_slot, glob_dat, absolute;
-};
 
 /* The code of a section with entries of the procedure linkage table. */
 struct machine_plt {
@@ -58,7 +55,7 @@ struct cfi_machine; /* service/machine/cfi_machine.h */
 struct machine {
     uint16_t elf;          /* EM_* */
     uint32_t largest_page; /* of its kernels: 4096, or 4, 16 or 64 KiB */
-    struct machine_relocations relocations;
+    const struct machine_relocations *relocations;
     /* Finds the first entry at or after the offset `from`; false if there is none. */
     bool (*next_plt_entry)(const struct machine_plt *plt, size_t from,
                            struct machine_plt_entry *entry);

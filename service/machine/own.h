@@ -4,8 +4,9 @@
 #ifndef SONDE_SERVICE_MACHINE_OWN_H
 #define SONDE_SERVICE_MACHINE_OWN_H
 
-#include <stdint.h>
+#include "service/machine/relocations.h"
 
 extern const uint16_t machine_own; /* EM_* */
+extern const struct machine_relocations *const machine_own_relocations;
 
 #endif

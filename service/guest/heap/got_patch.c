@@ -10,6 +10,7 @@
 
 #include "service/guest/heap/malloc_wrappers.h"
 #include "service/guest/libc.h"
+#include "service/machine/own.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -96,8 +97,8 @@ static bool is_writable(const struct object *object, uint64_t address) {
  * binds it at the first call. */
 static bool is_patchable(const struct object *object, uint64_t value, uint64_t function,
                          uint32_t type) {
-    bool is_unbound =
-        type == R_X86_64_JUMP_SLOT && value >= object->text_low && value < object->text_high;
+    bool is_unbound = type == machine_own_relocations->jump_slot && value >= object->text_low &&
+                      value < object->text_high;
     return value == function || is_unbound;
 }
 
@@ -139,13 +140,14 @@ static bool is_operator_new(const ElfW(Sym) * symbol, const char *name) {
 }
 
 static uint32_t change_all(struct object *object, bool install) {
+    const struct machine_relocations *types = machine_own_relocations;
     uint32_t words = 0;
     for (uint32_t table = 0; table < 2; table++)
         for (size_t i = 0; i < object->counts[table]; i++) {
             const ElfW(Rela) *entry = &object->tables[table][i];
             uint64_t type = ELF64_R_TYPE(entry->r_info);
-            if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT &&
-                (type != R_X86_64_64 || entry->r_addend != 0))
+            if (type != types->jump_slot && type != types->glob_dat &&
+                (type != types->absolute || entry->r_addend != 0))
                 continue;
             const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
             const char *name = object->names + symbol->st_name;

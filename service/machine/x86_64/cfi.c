@@ -27,13 +27,14 @@ static void settle_saved(struct unwind_rule *rule) {
     rule->from_rbp = 0;
 }
 
-static void copy(const struct cfi_rule *from, struct unwind_rule *rule) {
+static void copy(const struct cfi_state *state, struct unwind_rule *rule) {
+    const struct cfi_rule *from = &state->rule;
     rule->cfa = from->cfa;
     rule->cfa_register = from->cfa_register;
     rule->cfa_add = from->cfa_add;
     rule->cfa_offset = from->cfa_offset;
     memcpy(rule->saved, from->saved, sizeof rule->saved);
-    rule->from_rbp = (uint8_t)from->from_frame;
+    rule->from_rbp = state->from_frame;
 }
 
 static bool is_signal(const struct cfi_state *state) {
@@ -46,14 +47,14 @@ static bool is_signal(const struct cfi_state *state) {
 static bool settle(const struct cfi_state *state, struct unwind_rule *rule) {
     const struct cfi_rule *from = &state->rule;
     bool in_register = state->address == CFI_IN_REGISTER && from->cfa == UNWIND_CFA_RSP &&
-                       !state->stack_moved && from->from_frame == 0;
+                       !state->stack_moved && state->from_frame == 0;
     if (state->address == CFI_UNDEFINED) {
         rule->cfa = UNWIND_CFA_END;
     } else if (is_signal(state)) {
         rule->cfa = UNWIND_CFA_SIGNAL;
         rule->cfa_offset = state->ucontext;
     } else if (in_register) {
-        copy(from, rule);
+        copy(state, rule);
         rule->cfa = UNWIND_CFA_RETURN;
         rule->cfa_register = (uint8_t)state->ucontext;
     } else if (state->address != CFI_ORDINARY || state->stack_moved ||
@@ -61,7 +62,7 @@ static bool settle(const struct cfi_state *state, struct unwind_rule *rule) {
         rule->cfa_add = UNWIND_NONE_COMPLEX;
         return false;
     } else {
-        copy(from, rule);
+        copy(state, rule);
         if (rule->from_rbp != 0 && (rule->cfa == UNWIND_CFA_RSP || rule->cfa == UNWIND_CFA_RBP))
             settle_saved(rule);
     }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "service/machine/x86_64/relocations.h"
 #include "service/machine/x86_64/x86_64.h"
 
 static bool has_no_veneers(const char *name, const char **target, size_t *len) {
@@ -8,7 +9,7 @@ static bool has_no_veneers(const char *name, const char **target, size_t *len) {
 const struct machine machine_x86_64 = {
     .elf = EM_X86_64,
     .largest_page = 4096,
-    .relocations = {R_X86_64_JUMP_SLOT, R_X86_64_GLOB_DAT, R_X86_64_64},
+    .relocations = &x86_64_relocations,
     .next_plt_entry = x86_64_next_plt_entry,
     .find_veneer_target = has_no_veneers,
     .next_call = x86_64_next_call,

@@ -30,7 +30,7 @@ static int compare_slots(const void *left, const void *right) {
 static void add_relocations(const struct elf_file *elf, const Elf64_Shdr *section,
                             struct slots *slots) {
     struct sonde_buf bytes = {0};
-    const struct machine_relocations *types = &machine_of(elf->machine)->relocations;
+    const struct machine_relocations *types = machine_of(elf->machine)->relocations;
     if (elf_load(elf, section, PLT_LIMIT, &bytes) == SONDE_OK) {
         size_t count = bytes.len / sizeof(Elf64_Rela);
         struct slot *items = realloc(slots->items, (slots->count + count + 1) * sizeof *items);

@@ -114,7 +114,7 @@ static void set_saved(struct machine *machine, uint64_t number, int64_t saved) {
     if (at >= 0) {
         saved = saved >= INT16_MIN && saved <= UNWIND_SAME ? saved : UNWIND_LOST;
         state->rule.saved[at] = (int16_t)saved;
-        state->rule.from_frame &= (uint16_t) ~(1u << at);
+        state->from_frame &= (uint8_t) ~(1u << at);
     }
     if (number == known->return_address)
         state->address = address_of(known, saved);

@@ -112,6 +112,6 @@ void unwind_cfi_register_expression(struct cfi_state *state, const struct cfi_ma
     if (machine->saves_by_frame && at >= 0 && plain && base == machine->frame &&
         offset >= INT16_MIN && offset < UNWIND_LOST) {
         state->rule.saved[at] = (int16_t)offset;
-        state->rule.from_frame |= (uint16_t)(1u << at);
+        state->from_frame |= (uint8_t)(1u << at);
     }
 }

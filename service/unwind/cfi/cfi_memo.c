@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 struct words {
-    uint64_t at[6];
+    uint64_t at[5];
 };
-_Static_assert(sizeof(struct words) == sizeof(struct cfi_state), "a state is six words");
+_Static_assert(sizeof(struct words) == sizeof(struct cfi_state), "a state is five words");
 _Static_assert(MEMO_MAX_STATES < UINT16_MAX, "ids are 16 bits wide");
 
 static struct words words_of(const struct cfi_state *state) {
@@ -66,7 +66,7 @@ uint32_t unwind_memo_id(struct cfi_memo *memo, const struct cfi_state *state) {
     const struct hash_index *index = &memo->index;
     uint64_t mixed = hash_index_mix(index, hash_index_mix(index, words.at[0], words.at[1]),
                                     hash_index_mix(index, words.at[2], words.at[3]));
-    uint32_t hash = hash_index_words(index, mixed, hash_index_mix(index, words.at[4], words.at[5]));
+    uint32_t hash = hash_index_words(index, mixed, words.at[4]);
     struct hash_probe probe = hash_probe(hash);
     uint32_t id;
     while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE) {
