@@ -114,6 +114,14 @@ def test_several_events_are_types():
         check.equal(sum(stacks(name, "--type", f"{kind}:samples").values()), samples, event)
 
 
+def test_the_kernel_of_this_boot_has_names():
+    with open("/proc/kallsyms", encoding="utf-8") as file:
+        if int(file.readline().split()[0], 16) == 0 and int(file.readline().split()[0], 16) == 0:
+            raise check.Skip("the kernel hides its addresses")
+    found = stacks(record("faults.data", "-e", "page-faults", "-c", "1", "-g"))
+    assert any("do_syscall_64" in stack for stack in found), found
+
+
 def test_processes_are_frames_and_labels():
     command = ["sh", "-c", f"{NESTED} 30; {NESTED} 30; true"]
     name = record("several.data", "-e", "cpu-clock", "-F", "499", "--call-graph", "dwarf", program=command)
@@ -193,6 +201,11 @@ def test_damage_in_compressed_records_is_reported():
     packed[8] ^= 255
     notes = comments(write(made.file([bytes(packed)])))
     assert any(line.startswith("file: damaged") for line in notes), notes
+
+
+def test_every_name_that_perf_gives_its_files_is_a_file():
+    for name in ("perf.data.old", "perf.data.2026112822123456", "server.data"):
+        check.equal(sum(stacks(write(made.file([made.sample(10)]), name)).values()), 1)
 
 
 def test_lost_records_are_reported():

@@ -205,8 +205,8 @@ struct perf_file {
     struct perf_file_notes notes;
     struct ZSTD_DCtx_s *zstd;
     struct sonde_buf plain; /* decompressed records */
-    size_t plain_at;        /* of them, those that were read */
     uint64_t plain_bytes;   /* in all */
+    uint64_t plain_limit;
     perf_file_on_record *on_record;
     void *context;
     struct sonde_diag *diag;

@@ -132,7 +132,7 @@ static void decompress(struct perf_file *file, const uint8_t *bytes, size_t size
         file->plain.len -= PLAIN_STEP - out.pos;
         file->plain_bytes += out.pos;
         is_full = out.pos == out.size;
-        if (ZSTD_isError(state) || file->plain_bytes > PERF_FILE_PLAIN_BYTES)
+        if (ZSTD_isError(state) || file->plain_bytes > file->plain_limit)
             file->notes.is_broken = true;
         else
             take_plain(file);
