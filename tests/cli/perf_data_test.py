@@ -203,6 +203,14 @@ def test_damage_in_compressed_records_is_reported():
     assert any(line.startswith("file: damaged") for line in notes), notes
 
 
+def test_tables_are_kept_for_the_next_file():
+    folder = f"{FOLDER}/new/.cache/sonde"
+    write(made.file([made.mmap(1, path="/bin/true"), made.copied()], attrs=(made.attr(sample_type=made.COPIES),)))
+    subprocess.run([SONDE, "top", "perf.data"], env={**environment(), "SONDE_DATA_DIR": folder}, cwd=FOLDER, stdout=subprocess.DEVNULL,
+                   timeout=120, check=True)
+    assert os.listdir(f"{folder}/unwind"), "no unwind table"
+
+
 def test_every_name_that_perf_gives_its_files_is_a_file():
     for name in ("perf.data.old", "perf.data.2026112822123456", "server.data"):
         check.equal(sum(stacks(write(made.file([made.sample(10)]), name)).values()), 1)
