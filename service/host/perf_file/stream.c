@@ -46,6 +46,8 @@ static void fail(struct perf_file *file, sonde_err err, const char *text) {
 static void keep(struct perf_file *file, const uint8_t *bytes, size_t size) {
     struct perf_event_header header;
     memcpy(&header, bytes, sizeof header);
+    if (header.type == PERF_RECORD_SAMPLE)
+        perf_events_name_rest(&file->events);
     if (header.type == PERF_RECORD_SAMPLE && !perf_events_of_sample(&file->events, bytes, size)) {
         file->notes.unknown++;
         return;

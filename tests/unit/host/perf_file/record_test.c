@@ -29,6 +29,7 @@ static void begin(struct scene *scene, uint64_t sample_type, uint32_t type, uint
                               (struct sonde_slice){(const char *)&attr, sizeof attr},
                               (struct sonde_slice){"", 0}),
               ==, SONDE_OK);
+    perf_events_name_rest(&scene->file.events);
     memcpy(scene->words, &header, sizeof header);
     scene->count = 1;
 }
