@@ -257,6 +257,8 @@ def test_samples_of_unknown_events_are_counted():
 
 def test_a_file_without_samples_is_drawn_empty():
     check.equal(sum(stacks(write(made.file([made.mmap(1)]))).values()), 0, "samples")
+    check.contains(sonde("top", "perf.data").stdout, "no samples")
+    assert not any(line.startswith("target:") for line in comments("perf.data")), comments("perf.data")
 
 
 def test_files_that_cannot_be_read_are_refused_with_one_sentence():
