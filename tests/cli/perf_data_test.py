@@ -114,6 +114,14 @@ def test_several_events_are_types():
         check.equal(sum(stacks(name, "--type", f"{kind}:samples").values()), samples, event)
 
 
+def test_the_kernel_of_this_boot_has_names():
+    with open("/proc/kallsyms", encoding="utf-8") as file:
+        if int(file.readline().split()[0], 16) == 0 and int(file.readline().split()[0], 16) == 0:
+            raise check.Skip("the kernel hides its addresses")
+    found = stacks(record("faults.data", "-e", "page-faults", "-c", "1", "-g"))
+    assert any("do_syscall_64" in stack for stack in found), found
+
+
 def test_processes_are_frames_and_labels():
     command = ["sh", "-c", f"{NESTED} 30; {NESTED} 30; true"]
     name = record("several.data", "-e", "cpu-clock", "-F", "499", "--call-graph", "dwarf", program=command)
@@ -195,6 +203,19 @@ def test_damage_in_compressed_records_is_reported():
     assert any(line.startswith("file: damaged") for line in notes), notes
 
 
+def test_tables_are_kept_for_the_next_file():
+    folder = f"{FOLDER}/new/.cache/sonde"
+    write(made.file([made.mmap(1, path="/bin/true"), made.copied()], attrs=(made.attr(sample_type=made.COPIES),)))
+    subprocess.run([SONDE, "top", "perf.data"], env={**environment(), "SONDE_DATA_DIR": folder}, cwd=FOLDER, stdout=subprocess.DEVNULL,
+                   timeout=120, check=True)
+    assert os.listdir(f"{folder}/unwind"), "no unwind table"
+
+
+def test_every_name_that_perf_gives_its_files_is_a_file():
+    for name in ("perf.data.old", "perf.data.2026112822123456", "server.data"):
+        check.equal(sum(stacks(write(made.file([made.sample(10)]), name)).values()), 1)
+
+
 def test_lost_records_are_reported():
     assert "dropped: 5 records that perf could not write" in comments(write(made.file([made.sample(10), made.lost(11, 5)])))
 
@@ -236,6 +257,8 @@ def test_samples_of_unknown_events_are_counted():
 
 def test_a_file_without_samples_is_drawn_empty():
     check.equal(sum(stacks(write(made.file([made.mmap(1)]))).values()), 0, "samples")
+    check.contains(sonde("top", "perf.data").stdout, "no samples")
+    assert not any(line.startswith("target:") for line in comments("perf.data")), comments("perf.data")
 
 
 def test_files_that_cannot_be_read_are_refused_with_one_sentence():

@@ -17,8 +17,10 @@
 
 /* Extensions that other programs and their documentation give to profiles. */
 static bool has_profile_extension(const char *word) {
-    static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof", ".data", ".data.old"};
+    static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof", ".data"};
     size_t len = strlen(word);
+    if (strncmp(word, "perf.data", 9) == 0) /* perf.data.old, perf.data.2026112822123456 */
+        return true;
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
         size_t end = strlen(ends[i]);
         if (len > end && strcmp(word + len - end, ends[i]) == 0)

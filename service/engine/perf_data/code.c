@@ -189,7 +189,24 @@ static void load_table(struct recorded_code *code, const struct symbol_module *m
     mapping->view = err ? NULL : view; /* frames without a table are left by frame pointer */
 }
 
-void recorded_code_open(struct recorded_code *code, struct mapping *mapping) {
+/* A program may be installed under several names (redis-server is a link to redis-check-rdb). If
+ * the process has one of them, returns its path, which the caller frees. */
+static char *other_name(const struct symbol_module *module, const char *path, const char *name) {
+    const char *slash = strrchr(path, '/');
+    struct stat file, named;
+    char *other = NULL;
+    if (symbol_module_kind(module) != SYMBOL_MODULE_EXECUTABLE || !slash || !name[0] ||
+        strchr(name, '/') || strcmp(slash + 1, name) == 0 ||
+        asprintf(&other, "%.*s%s", (int)(slash + 1 - path), path, name) < 0)
+        return NULL;
+    if (stat(other, &named) == 0 && fstat(symbol_module_fd(module), &file) == 0 &&
+        named.st_dev == file.st_dev && named.st_ino == file.st_ino)
+        return other;
+    free(other);
+    return NULL;
+}
+
+void recorded_code_open(struct recorded_code *code, struct mapping *mapping, const char *name) {
     if (mapping->is_opened)
         return;
     mapping->is_opened = true;
@@ -204,6 +221,7 @@ void recorded_code_open(struct recorded_code *code, struct mapping *mapping) {
         module = open_file(code, file);
     if (!module)
         return;
+    mapping->program = other_name(module, file->path, name);
     mapping->has_bias = symbol_module_bias_of(module, &from, &mapping->bias);
     atomic_store_explicit(&mapping->module, module, memory_order_release);
     if (mapping->has_bias)

@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 sonde_err recorded_counts_init(struct recorded_counts *counts) {
-    *counts = (struct recorded_counts){.stacks = stacks_create(0, geteuid())};
+    *counts = (struct recorded_counts){.limit = RECORDED_MAX_ENTRIES,
+                                       .stacks = stacks_create(0, geteuid())};
     hash_index_init(&counts->index);
     counts->other =
         counts->stacks ? stacks_add_note(counts->stacks, 0, STACK_NOTE_TRUNCATED) : STACKS_FULL;
@@ -30,15 +31,15 @@ void recorded_counts_finish(struct recorded_counts *counts) {
 
 struct finding {
     struct recorded_code *code;
-    const struct code_map *map;
+    const struct recorded_process *process;
 };
 
 static enum unwind_found find(void *context, uint64_t pc, struct unwind_range *range) {
     const struct finding *finding = context;
-    struct mapping *mapping = generation_find(finding->map->generation, pc);
+    struct mapping *mapping = generation_find(finding->process->map->generation, pc);
     if (!mapping)
         return UNWIND_NOT_CODE;
-    recorded_code_open(finding->code, mapping);
+    recorded_code_open(finding->code, mapping, finding->process->name);
     *range = (struct unwind_range){.start = mapping->start, .end = mapping->end};
     if (mapping->view) {
         range->image = mapping->view->image;
@@ -61,7 +62,7 @@ static bool is_first_frame(const struct perf_file_sample *sample,
            sample->registers.value[UNWIND_REG_RBP] == 0;
 }
 
-static void walk_copy(struct recorded_code *code, const struct code_map *map,
+static void walk_copy(struct recorded_code *code, const struct recorded_process *process,
                       const struct perf_file_sample *sample, struct walked *walked) {
     static const enum stack_end ends[UNWIND_COPY_ENDS] = {
         [UNWIND_COPY_ROOT] = STACK_END_ROOT,        [UNWIND_COPY_DEPTH] = STACK_END_DEPTH,
@@ -69,8 +70,9 @@ static void walk_copy(struct recorded_code *code, const struct code_map *map,
         [UNWIND_COPY_RULE] = STACK_END_RULE,        [UNWIND_COPY_BAD_STACK] = STACK_END_BAD_STACK,
         [UNWIND_COPY_SHORT] = STACK_END_SHORT,      [UNWIND_COPY_WAITS] = STACK_END_NO_TABLE,
     };
-    struct finding finding = {code, map};
-    struct unwind_code_map codes = {.context = &finding, .find = find, .serial = map->serial};
+    struct finding finding = {code, process};
+    struct unwind_code_map codes = {
+        .context = &finding, .find = find, .serial = process->map->serial};
     struct unwind_copy copy = {
         .registers = sample->registers, .stack = sample->stack, .stack_bytes = sample->stack_bytes};
     struct unwind_copy_walk walk = {.pcs = walked->pcs, .capacity = UNWIND_COPY_FRAMES - 256};
@@ -95,12 +97,12 @@ static void take_chain(const struct perf_file_sample *sample, struct walked *wal
 
 static void walk(struct recorded_code *code, const struct recorded_process *process,
                  const struct perf_file_sample *sample, struct walked *walked) {
-    const struct code_map *map = process ? process->map : NULL;
+    bool has_map = process && process->map;
     bool has_copy = sample->has_registers && !sample->is_32bit && sample->stack;
     walked->count = 0;
     walked->end = STACK_END_ROOT;
-    if (has_copy && map)
-        walk_copy(code, map, sample, walked);
+    if (has_copy && has_map)
+        walk_copy(code, process, sample, walked);
     else if (has_copy)
         walked->end = STACK_END_GONE;
     else
@@ -108,13 +110,14 @@ static void walk(struct recorded_code *code, const struct recorded_process *proc
 }
 
 static uint32_t add_user_frames(struct recorded_counts *counts, struct recorded_code *code,
-                                const struct code_map *map, const struct walked *walked,
+                                const struct recorded_process *process, const struct walked *walked,
                                 uint32_t parent) {
     for (uint32_t i = walked->count; i-- > 0 && parent != STACKS_FULL;) {
         uint64_t pc = walked->pcs[i], inside = i == 0 || pc == 0 ? pc : pc - 1;
-        struct mapping *mapping = map ? generation_find(map->generation, inside) : NULL;
+        struct mapping *mapping =
+            process && process->map ? generation_find(process->map->generation, inside) : NULL;
         if (mapping)
-            recorded_code_open(code, mapping);
+            recorded_code_open(code, mapping, process->name);
         uint32_t number = mapping ? stacks_add_mapping(counts->stacks, mapping) : 0;
         parent = stacks_add_frame(counts->stacks, parent, number == STACKS_FULL ? 0 : number,
                                   i == 0 ? pc | RING_PC_EXACT : pc);
@@ -153,7 +156,7 @@ static uint32_t add_stack(struct recorded_counts *counts, struct recorded_code *
     if (note >= 0 && parent != STACKS_FULL)
         parent = stacks_add_frame(counts->stacks, parent, STACKS_NOTE, (uint64_t)note);
     if (parent != STACKS_FULL)
-        parent = add_user_frames(counts, code, process ? process->map : NULL, &walked, parent);
+        parent = add_user_frames(counts, code, process, &walked, parent);
     return parent != STACKS_FULL ? add_kernel_frames(counts, code, sample, parent) : parent;
 }
 
@@ -172,19 +175,23 @@ static struct recorded_count *find_count(const struct recorded_counts *counts, u
     return NULL;
 }
 
+static uint32_t hash_of(const struct recorded_counts *counts, const struct recorded_count *count) {
+    uint64_t place = (uint64_t)count->stack << 32 | count->thread;
+    return hash_index_words(&counts->index, place, count->event);
+}
+
 static struct recorded_count *find_or_add(struct recorded_counts *counts,
                                           struct recorded_count wanted) {
-    if (counts->count >= RECORDED_MAX_ENTRIES) {
+    struct recorded_count *found = find_count(counts, hash_of(counts, &wanted), &wanted);
+    if (!found && counts->count >= counts->limit) {
         wanted.stack = counts->other;
         wanted.thread = 0;
+        found = find_count(counts, hash_of(counts, &wanted), &wanted);
     }
-    uint32_t hash = hash_index_words(&counts->index, (uint64_t)wanted.stack << 32 | wanted.thread,
-                                     wanted.event);
-    struct recorded_count *found = find_count(counts, hash, &wanted);
     if (found)
         return found;
     if (!array_room(&counts->items, &counts->capacity, counts->count, 1) ||
-        !hash_index_add(&counts->index, hash, counts->count))
+        !hash_index_add(&counts->index, hash_of(counts, &wanted), counts->count))
         return NULL;
     counts->items[counts->count] = wanted;
     return &counts->items[counts->count++];

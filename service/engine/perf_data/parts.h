@@ -87,8 +87,8 @@ void recorded_code_finish(struct recorded_code *code);
  * kernel's, which is only noted. */
 struct mapping *recorded_code_mapping(struct recorded_code *code,
                                       const struct perf_file_record *record);
-/* Opens the file and the unwind table of a mapping. */
-void recorded_code_open(struct recorded_code *code, struct mapping *mapping);
+/* Opens the file and the unwind table of a mapping of a process with that name. */
+void recorded_code_open(struct recorded_code *code, struct mapping *mapping, const char *name);
 /* Loads the names of the kernel if the file was recorded since this machine has booted. */
 void recorded_code_open_kernel(struct recorded_code *code);
 
@@ -102,7 +102,7 @@ struct recorded_count {
 struct recorded_counts {
     struct stacks *stacks;
     struct recorded_count *items;
-    uint32_t count, capacity;
+    uint32_t count, capacity, limit;
     struct hash_index index;
     uint32_t other; /* the stack of samples for which there is no room */
     uint64_t other_samples;

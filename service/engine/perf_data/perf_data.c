@@ -74,13 +74,26 @@ sonde_err perf_data_read(int fd, const struct perf_data_options *options,
 
 /* ---- the process ---- */
 
+/* Also what is above it: a new user has no ~/.cache. */
+static bool make_directories(const char *path) {
+    char part[4096];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        if (mkdir(part, 0700) != 0 && errno != EEXIST)
+            return false;
+        *slash = '/';
+    }
+    return mkdir(part, 0700) == 0 || errno == EEXIST;
+}
+
 /* Without such a directory, tables are made again for each file. */
 static const char *choose_data_dir(void) {
     const char *chosen = getenv("SONDE_DATA_DIR");
     const char *dir = chosen && chosen[0] ? chosen : sonde_default_data_dir();
     if (own_folder_check(dir, "--data-dir", NULL) != SONDE_OK)
         return NULL;
-    return mkdir(dir, 0700) == 0 || errno == EEXIST ? dir : NULL;
+    return make_directories(dir) ? dir : NULL;
 }
 
 static sonde_err write_all(const struct sonde_buf *bytes, struct sonde_diag *diag) {

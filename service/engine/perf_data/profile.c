@@ -219,7 +219,7 @@ static void add_target(const struct building *building, struct sonde_buf *text) 
     const struct recorded_process *process = first_sampled(building->processes);
     if (process && building->processes->sampled == 1)
         sonde_buf_printf(text, "target: %s, pid %d", recorded_process_name(process), process->pid);
-    else
+    else if (process)
         sonde_buf_puts(text, "target: @all");
 }
 

@@ -138,15 +138,12 @@ const struct perf_entry *perf_events_find(const struct perf_events *events, uint
     return NULL;
 }
 
-/* An entry that got no name until its first sample has that of its kind. */
-static const struct perf_entry *named(const struct perf_events *from,
-                                      const struct perf_entry *entry) {
-    struct perf_events *events = (struct perf_events *)from;
-    if (entry && entry->event == UINT32_MAX) {
+void perf_events_name_rest(struct perf_events *events) {
+    for (; events->named_count < events->entry_count; events->named_count++) {
+        const struct perf_entry *entry = &events->entries[events->named_count];
         const char *name = default_name(entry->type, entry->config);
-        perf_events_rename(events, (uint32_t)(entry - events->entries), name, strlen(name));
+        perf_events_rename(events, events->named_count, name, strlen(name));
     }
-    return entry;
 }
 
 static uint64_t word_at(const uint8_t *bytes, size_t at) {
@@ -167,13 +164,13 @@ const struct perf_entry *perf_events_of_sample(const struct perf_events *events,
     const struct perf_entry *first = &events->entries[0];
     size_t at = sizeof(struct perf_event_header);
     if (events->entry_count == 1)
-        return named(events, first);
+        return first;
     if (!(first->sample_type & PERF_SAMPLE_IDENTIFIER))
         at += offset_behind(first->sample_type,
                             PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ADDR);
     if (!(first->sample_type & (PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_ID)))
-        return named(events, first);
-    return at + 8 <= size ? named(events, perf_events_find(events, word_at(bytes, at))) : NULL;
+        return first;
+    return at + 8 <= size ? perf_events_find(events, word_at(bytes, at)) : NULL;
 }
 
 /* Of records that are not samples: time is behind pid and tid in the tail. */

@@ -151,6 +151,7 @@ sonde_err perf_file_open(int fd, struct perf_file **made, struct sonde_diag *dia
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     file->fd = fd;
     file->order.limit = PERF_FILE_QUEUE_BYTES;
+    file->plain_limit = PERF_FILE_PLAIN_BYTES;
     perf_events_init(&file->events);
     perf_features_init(&file->features);
     sonde_err err = perf_bytes_init(&file->bytes, fd);

@@ -119,6 +119,7 @@ struct perf_id {
 struct perf_events {
     struct perf_entry *entries;
     uint32_t entry_count, entry_capacity;
+    uint32_t named_count; /* of the first entries: they keep their names */
     struct perf_id *ids;
     uint32_t id_count, id_capacity;
     struct hash_index index; /* of ids */
@@ -135,6 +136,8 @@ SONDE_MUST_USE sonde_err perf_events_add(struct perf_events *events, struct sond
                                          struct sonde_slice ids);
 /* Gives an entry its name. */
 void perf_events_rename(struct perf_events *events, uint32_t entry, const char *name, size_t len);
+/* Gives each entry without a name that of its kind. Call it before the next sample. */
+void perf_events_name_rest(struct perf_events *events);
 /* The entry with that id; NULL if there is none. */
 const struct perf_entry *perf_events_find(const struct perf_events *events, uint64_t id);
 /* The entry of a sample; NULL if it is unknown. */
@@ -205,8 +208,8 @@ struct perf_file {
     struct perf_file_notes notes;
     struct ZSTD_DCtx_s *zstd;
     struct sonde_buf plain; /* decompressed records */
-    size_t plain_at;        /* of them, those that were read */
     uint64_t plain_bytes;   /* in all */
+    uint64_t plain_limit;
     perf_file_on_record *on_record;
     void *context;
     struct sonde_diag *diag;

@@ -46,6 +46,8 @@ static void fail(struct perf_file *file, sonde_err err, const char *text) {
 static void keep(struct perf_file *file, const uint8_t *bytes, size_t size) {
     struct perf_event_header header;
     memcpy(&header, bytes, sizeof header);
+    if (header.type == PERF_RECORD_SAMPLE)
+        perf_events_name_rest(&file->events);
     if (header.type == PERF_RECORD_SAMPLE && !perf_events_of_sample(&file->events, bytes, size)) {
         file->notes.unknown++;
         return;
@@ -132,7 +134,7 @@ static void decompress(struct perf_file *file, const uint8_t *bytes, size_t size
         file->plain.len -= PLAIN_STEP - out.pos;
         file->plain_bytes += out.pos;
         is_full = out.pos == out.size;
-        if (ZSTD_isError(state) || file->plain_bytes > PERF_FILE_PLAIN_BYTES)
+        if (ZSTD_isError(state) || file->plain_bytes > file->plain_limit)
             file->notes.is_broken = true;
         else
             take_plain(file);

@@ -3,6 +3,7 @@
 
 #include "tests/unit/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define MAX_WORDS 4096u
@@ -28,6 +29,7 @@ static void begin(struct scene *scene, uint64_t sample_type, uint32_t type, uint
                               (struct sonde_slice){(const char *)&attr, sizeof attr},
                               (struct sonde_slice){"", 0}),
               ==, SONDE_OK);
+    perf_events_name_rest(&scene->file.events);
     memcpy(scene->words, &header, sizeof header);
     scene->count = 1;
 }
@@ -164,4 +166,21 @@ TEST(entries_beyond_their_limit_are_refused) {
         CHECK_INT(perf_events_add(&scene.file.events, bytes, none), ==, SONDE_OK);
     CHECK_INT(perf_events_add(&scene.file.events, bytes, none), ==, SONDE_TOO_LARGE);
     finish(&scene, NULL);
+}
+
+TEST(build_ids_beyond_their_limit_are_left_out) {
+    struct perf_features features;
+    struct {
+        struct perf_event_header header;
+        int32_t pid;
+        uint8_t build_id[24];
+        char path[28];
+    } record = {.header = {.size = sizeof record}};
+    perf_features_init(&features);
+    for (uint32_t i = 0; i < PERF_FILE_MAX_BUILD_IDS + 5; i++) {
+        snprintf(record.path, sizeof record.path, "/lib/%u", i);
+        CHECK(perf_features_add_build_id(&features, (const uint8_t *)&record, sizeof record));
+    }
+    CHECK_INT(features.build_id_count, ==, PERF_FILE_MAX_BUILD_IDS);
+    perf_features_finish(&features);
 }
