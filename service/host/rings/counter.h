@@ -9,12 +9,18 @@
 #include <stdint.h>
 
 /* Zeroed memory: samples say themselves what they stand for. */
+#define COUNTER_CHANGES 64u /* that are remembered; samples of before have the oldest weight */
+
 struct counter {
-    uint64_t every;                    /* events for one sample; 0 = the sample says it */
-    uint64_t former_every, changed_ns; /* before the last change, and when that was */
-    uint64_t sampled;                  /* events of all samples */
+    /* The last periods and since when they hold, in a circle. */
+    struct counter_change {
+        uint64_t every, since_ns;
+    } changes[COUNTER_CHANGES];
+    uint64_t count;   /* of all changes; 0 = samples say themselves what they stand for */
+    uint64_t sampled; /* events of all samples */
 };
 
+/* From now on a sample stands for `every` events. */
 void counter_set(struct counter *counter, uint64_t every, uint64_t now_ns);
 /* The events that a sample stands for; `told`: what it says. */
 uint64_t counter_weigh(struct counter *counter, uint64_t time_ns, uint64_t told);

@@ -172,22 +172,9 @@ bool events_have(const struct events *events, pid_t pid) {
     return false;
 }
 
-static void enable(const struct event *event, bool is_enabled) {
-    ioctl(event->fd, is_enabled ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
-}
-
 void events_enable(const struct events *events, bool is_enabled) {
     for (size_t i = 0; i < events->count; i++)
-        enable(&events->list[i], is_enabled);
-}
-
-void events_replace(const struct events *old, const struct events *now) {
-    for (size_t i = 0; i < old->count || i < now->count; i++) {
-        if (i < old->count)
-            enable(&old->list[i], false);
-        if (i < now->count)
-            enable(&now->list[i], true);
-    }
+        ioctl(events->list[i].fd, is_enabled ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
 static uint64_t read_count(const struct event *event) {

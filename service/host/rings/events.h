@@ -39,8 +39,6 @@ SONDE_MUST_USE sonde_err events_add_process(struct events *events,
 SONDE_MUST_USE sonde_err events_append(struct events *events, struct event event);
 bool events_have(const struct events *events, pid_t pid);
 void events_enable(const struct events *events, bool is_enabled);
-/* Stops each old event and starts a new one, so that little time is counted by neither or both. */
-void events_replace(const struct events *old, const struct events *now);
 /* What all events have counted, with those that inherited from them. */
 uint64_t events_total(const struct events *events);
 /* The CPU time that the events of a process have counted, with those that inherited from them. */

@@ -197,7 +197,8 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
                            is_counted(rings) ? CPU_CLOCKS_SLOW : options->period_ns, draw,
                            &rings->events))
         return SONDE_OUT_OF_MEMORY;
-    rings->counter.every = options->every;
+    if (options->every)
+        counter_set(&rings->counter, options->every, 0);
     for (size_t i = 0; i < count; i++)
         rings->owners[i] = -1;
     for (size_t i = 0; i < options->pid_count; i++)
@@ -306,8 +307,15 @@ static void reopen(struct rings *rings) {
         events_enable(&rings->events, true);
 }
 
-/* The same for counted events. What happens meanwhile is counted, too: the new events are opened
- * before the old ones are stopped. Without room for both, the old ones stay as they are. */
+/* No event runs while its weight changes, so that the time of a sample tells its weight. */
+static void weigh_from_now(struct rings *rings) {
+    if (rings->options.every)
+        counter_set(&rings->counter, rings->options.every, (uint64_t)clock_ns(CLOCK_MONOTONIC));
+    events_enable(&rings->events, rings->is_started);
+}
+
+/* The new events are opened before the old ones stop, because what happens in between is not
+ * counted. Without room for both, the old ones stay as they are. */
 static void reopen_counted(struct rings *rings, uint64_t former) {
     struct events old = rings->events;
     struct sonde_diag diag = {0};
@@ -315,17 +323,13 @@ static void reopen_counted(struct rings *rings, uint64_t former) {
     rings->events.count = rings->events.capacity = 0;
     if (add_processes(rings, &diag) != SONDE_OK) {
         events_close(&rings->events);
-        rings->events.list = old.list;
-        rings->events.count = old.count;
-        rings->events.capacity = old.capacity;
+        rings->events = old;
         rings->options.every = rings->options.every ? former : 0;
         return;
     }
-    if (rings->is_started)
-        events_replace(&old, &rings->events);
+    events_enable(&old, false);
+    weigh_from_now(rings);
     rings->former_total += events_total(&old);
-    if (rings->options.every)
-        counter_set(&rings->counter, rings->options.every, (uint64_t)clock_ns(CLOCK_MONOTONIC));
     events_close(&old);
 }
 
@@ -333,19 +337,19 @@ static void reopen_counted(struct rings *rings, uint64_t former) {
 static void set_counted_period(struct rings *rings, uint64_t period) {
     struct rings_options *options = &rings->options;
     uint64_t *now = options->every ? &options->every : &options->period_ns;
-    if (period == *now)
-        return;
     uint64_t former = *now;
+    if (period == former)
+        return;
     *now = period;
     if (!is_all(rings)) {
         reopen_counted(rings, former);
         return;
     }
-    if (options->every)
-        counter_set(&rings->counter, period, (uint64_t)clock_ns(CLOCK_MONOTONIC));
     uint64_t value = options->every ? period : (1000000000u + period / 2) / period;
+    events_enable(&rings->events, false);
     for (size_t i = 0; i < rings->events.count; i++)
         ioctl(rings->events.list[i].fd, PERF_EVENT_IOC_PERIOD, &value);
+    weigh_from_now(rings);
 }
 
 void rings_set_period(struct rings *rings, uint64_t period_ns) {

@@ -190,9 +190,10 @@ void counted_settle(struct host_stream *stream, bool is_last) {
     if (stream->drained_to_ns < counted->total_ns)
         return;
     uint64_t known = sampled(stream) + counted->noted;
-    uint64_t open = is_last ? 0 : stream->seen.events * counted->every;
+    /* Periods that are incomplete now become samples later. */
+    known += is_last ? 0 : stream->seen.events * counted->every;
     counted->noted_ns = now_ns;
-    if (counted->total > known + open)
+    if (counted->total > known)
         note(stream, counted->total - known);
     counted->total_ns = 0;
 }

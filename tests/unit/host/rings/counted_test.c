@@ -180,13 +180,22 @@ TEST(an_event_of_the_kernel_is_refused_without_the_right_to_sample_it) {
     CHECK(strstr(diag.text, "context-switches happen in the kernel"));
 }
 
-TEST(samples_of_before_a_change_have_the_former_weight) {
-    struct counter counter = {.every = 1};
+/* Periods can change several times before the samples are read. */
+TEST(a_sample_has_the_weight_of_its_time) {
+    struct counter counter = {0};
+    counter_set(&counter, 1, 0);
     CHECK_INT(counter_weigh(&counter, 100, 0), ==, 1);
-    counter_set(&counter, 64, 200);
+    counter_set(&counter, 61, 200);
+    counter_set(&counter, 1009, 300);
     CHECK_INT(counter_weigh(&counter, 150, 0), ==, 1);
-    CHECK_INT(counter_weigh(&counter, 200, 0), ==, 64);
-    CHECK_INT(counter.sampled, ==, 1 + 1 + 64);
+    CHECK_INT(counter_weigh(&counter, 200, 0), ==, 61);
+    CHECK_INT(counter_weigh(&counter, 299, 0), ==, 61);
+    CHECK_INT(counter_weigh(&counter, 300, 0), ==, 1009);
+    CHECK_INT(counter.sampled, ==, 1 + 1 + 61 + 61 + 1009);
+    for (uint64_t i = 1; i <= 2 * COUNTER_CHANGES; i++)
+        counter_set(&counter, i, 1000 * i);
+    CHECK_INT(counter_weigh(&counter, 1000 * COUNTER_CHANGES * 2, 0), ==, 2 * COUNTER_CHANGES);
+    CHECK_INT(counter_weigh(&counter, 0, 0), ==, COUNTER_CHANGES + 1); /* the oldest one */
 }
 
 TEST(without_a_period_the_sample_says_what_it_stands_for) {
