@@ -218,7 +218,8 @@ static bool merge(struct ring *ring, struct ring_item *old, struct ring_item *it
     item->length_s = (uint32_t)(item->begin_unix_s + item->length_s - old->begin_unix_s);
     item->begin_unix_s = old->begin_unix_s;
     item->dropped += old->dropped;
-    bool are_known = old->cpu_until_ns && item->cpu_until_ns;
+    /* A capture that began again may have another zero. */
+    bool are_known = old->cpu_until_ns && item->cpu_until_ns >= old->cpu_from_ns;
     item->cpu_from_ns = are_known ? old->cpu_from_ns : 0;
     item->cpu_until_ns = are_known ? item->cpu_until_ns : 0;
     item->merged += old->merged + 1;

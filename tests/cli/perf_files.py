@@ -59,6 +59,10 @@ def lost(time, count, sample_type=ONE_EVENT):
     return record(2, struct.pack("<QQ", 1, count) + tail(time, sample_type=sample_type))
 
 
+def lost_samples(time, count, misc=0, sample_type=ONE_EVENT):
+    return record(13, struct.pack("<Q", count) + tail(time, sample_type=sample_type), misc=misc)
+
+
 def sample(time, pcs=(TEXT + 0x10, TEXT + 0x20), pid=7, tid=None, period=1000, kernel=(), identifier=None, stack=None):
     """`stack` is (registers, bytes): perf's registers AX BX CX DX SI DI BP SP IP, segments, R8 to R15."""
     body = struct.pack("<Q", identifier) if identifier is not None else b""

@@ -34,6 +34,10 @@ static pid_t start(const char *program, int in, int out, int errors) {
     if (pid != 0)
         return pid;
     unsetenv("LD_PRELOAD");
+    /* If our own were closed, some of these have their numbers. */
+    in = fcntl(in, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    out = fcntl(out, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    errors = fcntl(errors, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
         dup2(errors, STDERR_FILENO) >= 0)
         execl(program, program, "--perf-data", (char *)NULL);

@@ -21,6 +21,9 @@ struct cpu_capture *cpu_capture_create(struct target *target, const struct engin
     capture->period_ns = capture->by_number
                              ? spec->every
                              : (1000000000ull + spec->frequency_hz / 2) / spec->frequency_hz;
+    /* Bins count samples, and those of a rate stand for very different numbers of events. */
+    if (capture->is_counted)
+        capture->spec.has_timeline = false;
     capture->unit = capture->is_counted && !capture->by_number ? 1 : capture->period_ns;
     /* Half of what 63 bits of nanoseconds hold, so that no sum can overflow. */
     capture->limit_samples = (uint64_t)INT64_MAX / 2 / capture->unit;
@@ -130,7 +133,7 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
                        const struct spent *spent) {
     struct window *window = &capture->window;
     uint64_t room = capture->limit_samples - capture->samples;
-    uint64_t n = capture->pending < room ? capture->pending : room;
+    uint64_t n = capture->pending < room || (capture->is_counted && room) ? capture->pending : room;
     uint64_t samples = capture->is_counted ? n > 0 : n;
     struct counts *counts = &window->parts[window->part_count - 1].counts;
     if (n == 0 && capture->pending_waits == 0)

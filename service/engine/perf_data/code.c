@@ -9,6 +9,7 @@
 #include "service/engine/code/tables.h"
 #include "service/symbol/files/files.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +32,14 @@ sonde_err recorded_code_init(struct recorded_code *code, const struct perf_file 
     *code = (struct recorded_code){.file = file};
     hash_index_init(&code->index);
     sonde_err err = symbol_store_create(&options, &code->symbols, diag);
+    if (err && data_dir) { /* for example another user's: then tables are made again */
+        options.cache_dir = data_dir = NULL;
+        err = symbol_store_create(&options, &code->symbols, diag);
+    }
     if (!err)
         err = unwind_cache_create(data_dir ? tables : NULL, 0, &code->tables, diag);
+    if (err && data_dir)
+        err = unwind_cache_create(NULL, 0, &code->tables, diag);
     if (err)
         return err;
     code->views = unwind_views_create(code->tables);
@@ -79,7 +86,8 @@ static uint32_t intern(struct recorded_code *code, const struct perf_file_mmap *
     while ((number = hash_index_next(&code->index, &probe)) != HASH_INDEX_NONE)
         if (is_same(&code->files[number], mmap, build_id))
             return number + 1;
-    char *copy = code->file_count < RECORDED_MAX_FILES ? strdup(path) : NULL;
+    bool fits = code->file_count < RECORDED_MAX_FILES && strlen(path) < PATH_MAX;
+    char *copy = fits ? strdup(path) : NULL;
     if (!copy || !array_room(&code->files, &code->file_capacity, code->file_count, 1) ||
         !hash_index_add(&code->index, hash, code->file_count)) {
         free(copy);

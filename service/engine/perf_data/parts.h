@@ -107,7 +107,7 @@ struct recorded_counts {
     uint32_t other; /* the stack of samples for which there is no room */
     uint64_t other_samples;
     uint64_t ends[STACK_ENDS];
-    uint64_t lost;
+    uint64_t lost, lost_samples; /* of newer kernels both have all; of older ones, one is 0 */
 };
 
 SONDE_MUST_USE sonde_err recorded_counts_init(struct recorded_counts *counts);

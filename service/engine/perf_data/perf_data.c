@@ -11,8 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define MOST_BYTES (4ull << 30) /* of memory */
 
 struct reading {
     struct recorded_code code;
@@ -24,10 +27,14 @@ struct reading {
 static void on_record(void *context, const struct perf_file_record *record) {
     struct reading *reading = context;
     bool ok = true;
+    if (reading->lacks_memory)
+        return;
     if (record->kind == PERF_FILE_SAMPLE) {
         ok = recorded_counts_add(&reading->counts, &reading->code, &reading->processes, record);
     } else if (record->kind == PERF_FILE_LOST) {
         reading->counts.lost += record->lost;
+    } else if (record->kind == PERF_FILE_LOST_SAMPLES) {
+        reading->counts.lost_samples += record->lost;
     } else {
         struct mapping *mapping =
             record->kind == PERF_FILE_MMAP ? recorded_code_mapping(&reading->code, record) : NULL;
@@ -106,6 +113,15 @@ static sonde_err write_all(const struct sonde_buf *bytes, struct sonde_diag *dia
     return SONDE_OK;
 }
 
+/* A file of compressed records can ask for any amount. */
+static void limit_memory(void) {
+    struct rlimit data;
+    if (getrlimit(RLIMIT_DATA, &data) != 0 || data.rlim_cur <= MOST_BYTES)
+        return;
+    data.rlim_cur = MOST_BYTES;
+    (void)setrlimit(RLIMIT_DATA, &data);
+}
+
 void perf_data_main(int argc, char **argv) {
     if (argc != 2 || strcmp(argv[1], PERF_DATA_ARGUMENT) != 0)
         return;
@@ -113,6 +129,7 @@ void perf_data_main(int argc, char **argv) {
     struct sonde_buf bytes = {0};
     struct sonde_diag diag = {0};
     umask(077);
+    limit_memory();
     const struct perf_data_options options = {.data_dir = choose_data_dir(),
                                               .worker = "/proc/self/exe"};
     sonde_err err = file_limit_raise("sonded", &diag);

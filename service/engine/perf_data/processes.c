@@ -79,11 +79,10 @@ static void forget_map(struct recorded_process *process) {
     process->map = NULL;
 }
 
-/* The old thread of that number, if there was one, has another name. */
 static bool add_thread(struct recorded_processes *processes, struct recorded_process *process,
                        int32_t tid) {
     process->threads++;
-    return !find_thread(processes, tid) || name_thread(processes, tid, process->name);
+    return name_thread(processes, tid, process->name);
 }
 
 static bool fork_process(struct recorded_processes *processes,
@@ -112,6 +111,8 @@ static bool set_name(struct recorded_processes *processes, const struct perf_fil
     }
     if (process && record->pid == record->tid)
         snprintf(process->name, sizeof process->name, "%s", record->comm.name);
+    else if (process && !find_thread(processes, record->tid))
+        process->threads++; /* `perf record -p` names the threads that it finds, without forks */
     return name_thread(processes, record->tid, record->comm.name);
 }
 

@@ -12,7 +12,7 @@
 
 #define MAX_BYTES   ((size_t)1 << 30)
 #define MAX_LABELS  3
-#define NAMES_MS    1000 /* to wait for inlined functions and lines */
+#define NAMES_MS    20000 /* to wait for inlined functions and lines */
 #define MAX_COMMENT 512
 
 struct building {
@@ -235,9 +235,11 @@ static void add_source(const struct building *building, struct sonde_buf *text) 
 }
 
 static void add_drops(const struct building *building, struct sonde_buf *text) {
-    if (building->counts->lost)
+    uint64_t lost = building->counts->lost, lost_samples = building->counts->lost_samples;
+    lost = lost > lost_samples ? lost : lost_samples;
+    if (lost)
         sonde_buf_printf(text, "dropped: %llu records that perf could not write",
-                         (unsigned long long)building->counts->lost);
+                         (unsigned long long)lost);
     else
         sonde_buf_puts(text, "dropped: none");
 }

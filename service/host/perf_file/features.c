@@ -3,6 +3,7 @@
 
 #include "api/base/array.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
@@ -46,7 +47,8 @@ static const struct perf_build_id *find(const struct perf_features *features, co
 }
 
 static bool add(struct perf_features *features, const char *path, const uint8_t *id, size_t len) {
-    if (features->build_id_count >= PERF_FILE_MAX_BUILD_IDS || find(features, path))
+    if (features->build_id_count >= PERF_FILE_MAX_BUILD_IDS || strlen(path) >= PATH_MAX ||
+        find(features, path))
         return true;
     char *copy = strdup(path);
     uint32_t hash = hash_index_data(&features->index, path, strlen(path));

@@ -68,7 +68,8 @@ static sonde_err add_event(struct perf_file *file, struct sonde_slice row,
     struct sonde_slice attr = {row.data, row.len - sizeof where};
     memcpy(&where, row.data + attr.len, sizeof where);
     sonde_err err = SONDE_CORRUPT;
-    if (read_section(file->fd, where, &ids))
+    file->id_bytes += where.bytes; /* rows may name one section again and again */
+    if (file->id_bytes <= PERF_MAX_IDS * sizeof(uint64_t) && read_section(file->fd, where, &ids))
         err = perf_events_add(&file->events, attr, sonde_buf_slice(&ids));
     sonde_buf_finish(&ids);
     return err ? sonde_fail(diag, err, "its list of events cannot be read") : SONDE_OK;

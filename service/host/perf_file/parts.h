@@ -202,6 +202,7 @@ struct perf_file {
     int fd;
     bool is_pipe;
     struct perf_bytes bytes;
+    uint64_t id_bytes; /* of the events, as the header has them */
     struct perf_events events;
     struct perf_features features;
     struct perf_order order;

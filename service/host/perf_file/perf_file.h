@@ -34,11 +34,12 @@
 
 enum perf_file_kind {
     PERF_FILE_SAMPLE = 0,
-    PERF_FILE_MMAP, /* executable memory of a process, or the kernel's code */
-    PERF_FILE_COMM, /* a thread's new name; is_exec: its process runs another program */
-    PERF_FILE_FORK, /* a new thread (pid == parent_pid) or process */
-    PERF_FILE_EXIT, /* of a thread */
-    PERF_FILE_LOST, /* `lost` records did not fit into a ring */
+    PERF_FILE_MMAP,         /* executable memory of a process, or the kernel's code */
+    PERF_FILE_COMM,         /* a thread's new name; is_exec: its process runs another program */
+    PERF_FILE_FORK,         /* a new thread (pid == parent_pid) or process */
+    PERF_FILE_EXIT,         /* of a thread */
+    PERF_FILE_LOST,         /* `lost` records did not fit into a ring */
+    PERF_FILE_LOST_SAMPLES, /* `lost` again, as an event counted it (Linux 6.0) */
     PERF_FILE_KINDS
 };
 

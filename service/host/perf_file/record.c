@@ -179,6 +179,8 @@ static bool parse_comm(struct perf_cursor *cursor, uint16_t misc, struct perf_fi
     return !cursor->is_short;
 }
 
+#define LEFT_OUT (1u << 15) /* of LOST_SAMPLES: samples that a filter of perf left out */
+
 static bool parse_lost(struct perf_cursor *cursor, bool has_id, struct perf_file_record *record) {
     if (has_id)
         perf_take_u64(cursor);
@@ -224,9 +226,12 @@ bool perf_record_parse(const struct perf_file *file, const uint8_t *bytes, size_
         record->kind = header.type == PERF_RECORD_FORK ? PERF_FILE_FORK : PERF_FILE_EXIT;
         return parse_task(&cursor, header.misc, record);
     case PERF_RECORD_LOST:
-    case PERF_RECORD_LOST_SAMPLES:
         record->kind = PERF_FILE_LOST;
-        return parse_lost(&cursor, header.type == PERF_RECORD_LOST, record);
+        return parse_lost(&cursor, true, record);
+    case PERF_RECORD_LOST_SAMPLES:
+        record->kind = PERF_FILE_LOST_SAMPLES;
+        *is_needed = !(header.misc & LEFT_OUT);
+        return parse_lost(&cursor, false, record);
     default:
         *is_needed = false;
         return true;

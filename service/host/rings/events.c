@@ -225,7 +225,8 @@ static sonde_err add_event(const struct opening *opening, pid_t tid, size_t cpu)
                                    .every = options->every,
                                    .stack_bytes = options->stack_bytes,
                                    .has_kernel = options->has_kernel,
-                                   .is_exec_start = options->is_exec_start};
+                                   .is_exec_start = options->is_exec_start,
+                                   .is_one = options->is_one};
     int fd;
     sonde_err err = events_open_one(options, &spec, &fd, opening->diag);
     if (err || fd < 0)

@@ -93,6 +93,7 @@ static struct perf_event_attr attr_of(const struct perf_event_spec *spec) {
         .disabled = 1,
         .enable_on_exec = spec->is_exec_start,
         .inherit = spec->pid != -1,
+        .inherit_thread = spec->pid != -1 && spec->is_one,
         .exclude_kernel = !spec->has_kernel,
         .exclude_hv = 1,
         .exclude_idle = 1,
@@ -114,5 +115,9 @@ int perf_event_create(const struct perf_event_spec *spec) {
         return -EINVAL;
     struct perf_event_attr attr = attr_of(spec);
     long fd = syscall(SYS_perf_event_open, &attr, spec->pid, spec->cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    if (fd < 0 && errno == EINVAL && attr.inherit_thread) {
+        attr.inherit_thread = 0;
+        fd = syscall(SYS_perf_event_open, &attr, spec->pid, spec->cpu, -1, PERF_FLAG_FD_CLOEXEC);
+    }
     return fd < 0 ? -errno : (int)fd;
 }

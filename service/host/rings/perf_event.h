@@ -22,6 +22,8 @@ struct perf_event_spec {
     uint32_t stack_bytes; /* HOST_MIN_STACK to HOST_MAX_STACK */
     bool has_kernel;      /* samples in the kernel, with its frames; needs CAP_PERFMON */
     bool is_exec_start;   /* disabled until the thread calls exec */
+    /* Children do not inherit the event, only threads do. Before Linux 5.13 both do. */
+    bool is_one;
     bool is_silent; /* samples only: another event tells of mappings, names, forks and exits */
 };
 

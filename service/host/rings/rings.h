@@ -32,6 +32,7 @@ struct rings_options {
     uint32_t stack_bytes;
     bool has_kernel;
     bool is_exec_start; /* the one process has not called exec yet: begin there */
+    bool is_one;        /* counted: without the children of the process (perf_event.h) */
     size_t
         ring_bytes; /* of each CPU, a power of two of pages; 0 = as much as this user may lock, at
                            most 8 MiB */
@@ -45,7 +46,7 @@ struct rings;
  * many threads. SONDE_PERMISSION_DENIED: the kernel refuses; diag says what would allow it.
  * SONDE_NOT_AVAILABLE: the kernel has no perf, or all processes have gone. SONDE_TOO_LARGE: too
  * many threads for the descriptors that this process may have. For a counted event NOT_AVAILABLE
- * also means that this machine does not count it, or that it needs has_kernel. */
+ * also means that this machine does not count it, and PERMISSION_DENIED that it needs has_kernel. */
 SONDE_MUST_USE sonde_err rings_open(const struct rings_options *options, struct rings **rings,
                                     struct sonde_diag *diag);
 void rings_close(struct rings *rings);

@@ -12,7 +12,7 @@
     "count() AS n, sum(window_s) AS covered, max(toUInt32(ts) + window_s) - "           \
     "min(toUInt32(ts)) AS span, max(cpu_clock_ms) AS clock, max(weight) * 1000000 * "   \
     "(max(cpu_clock_ms) - minIf(cpu_clock_ms - cpu_ms, cpu_clock_ms > 0)) AS counted, " \
-    "sum(samples * period_ns * weight) AS sampled"
+    "sumIf(samples * period_ns * weight, cpu_clock_ms > 0) AS sampled"
 #define SQL_EXPECTED "sum(greatest(n, toUInt64(span * n / covered + 0.5)))"
 #define SQL_COUNTED  "toInt64(sum(counted))"
 #define SQL_SAMPLED  "toInt64(sumIf(sampled, clock > 0))"

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define DEFAULT_ROOTS "/usr/lib/debug"
@@ -229,7 +230,10 @@ sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
 
 sonde_err symbol_module_open_path(struct symbol_store *store, const char *path,
                                   const char *build_id, struct symbol_module **module) {
+    struct stat about;
     *module = NULL;
+    if (stat(path, &about) != 0 || !S_ISREG(about.st_mode)) /* opening a device can change it */
+        return SONDE_NOT_FOUND;
     int fd = symbol_open_in_root(0, path);
     if (fd < 0)
         return SONDE_NOT_FOUND;

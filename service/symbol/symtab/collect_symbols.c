@@ -131,7 +131,7 @@ static uint32_t name_of(const struct elf_file *elf, const Elf64_Sym *symbol, uin
     if (ELF64_ST_BIND(symbol->st_info) != STB_LOCAL || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
         !machine_of(elf->machine)
              ->find_veneer_target(collection->names.data + own, &target, &len) ||
-        len > sizeof copy || collection->names.len > SYMBOL_MAX_NAME_BYTES)
+        len > sizeof copy || collection->names.len + len >= SYMBOL_MAX_NAME_BYTES)
         return own;
     memcpy(copy, target, len); /* because the names move when they grow */
     return symbol_collection_name(collection, copy, len, "");
@@ -146,7 +146,7 @@ static bool collect_table(const struct elf_file *elf, const Elf64_Shdr *table, e
     struct sonde_buf symbols = {0}, text = {0};
     bool loaded = elf_load(elf, table, SYMTAB_LIMIT, &symbols) == SONDE_OK &&
                   elf_load(elf, strings, SYMBOL_MAX_NAME_BYTES, &text) == SONDE_OK &&
-                  text.len < SYMBOL_MAX_NAME_BYTES - collection->names.len;
+                  text.len + collection->names.len < SYMBOL_MAX_NAME_BYTES;
     if (loaded) {
         uint32_t base = symbol_collection_name(collection, text.data, text.len, "");
         loaded = !collection->names.failed;

@@ -24,7 +24,7 @@ bool symbol_collect_go(const struct elf_file *elf, struct symbol_collection *col
     size_t before = collection->count;
     if (!go_table_open(elf, &table))
         return false;
-    if (table.names_end - table.names < SYMBOL_MAX_NAME_BYTES - collection->names.len) {
+    if (table.names_end - table.names + collection->names.len < SYMBOL_MAX_NAME_BYTES) {
         uint32_t names = symbol_collection_name(collection, table.section.data + table.names,
                                                 table.names_end - table.names, "");
         for (uint64_t i = 0; i < table.count && !collection->names.failed; i++)

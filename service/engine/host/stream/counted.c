@@ -59,6 +59,7 @@ void counted_options(struct host_stream *stream, struct rings_options *options) 
     options->event = counted->event.id;
     if (!counted_is_on(stream))
         return;
+    options->is_one = stream->targets && stream->targets->host->members == HOST_ONE;
     if (counted->event.by_number) {
         counted->asked = options->period_ns;
         options->every = counted->every = prime_near(stream, counted->asked);
@@ -77,6 +78,9 @@ void counted_begin(struct host_stream *stream) {
     counted->rate_ns = now_monotonic_ns();
     counted->rate_total = ops_of(stream)->total(stream->rings);
     counted->every = counted->every ? counted->every : 1;
+    if (counted->event.by_number ||
+        is_adaptive(counted)) /* it may have changed while they opened */
+        ops_of(stream)->set_period(stream->rings, counted->every);
 }
 
 void counted_set_period(struct host_stream *stream, uint64_t period) {

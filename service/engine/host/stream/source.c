@@ -36,7 +36,8 @@ static bool drain(struct target *target, uint64_t now_ns, uint64_t budget) {
         return false;
     bool has_more = stream_drain(stream, now_ns - HOST_LATE_NS, target->engine->turn_ns);
     unseen_settle(stream, false);
-    counted_settle(stream, false);
+    if (target->clock == CLOCK_RUNNING) /* drain_all needs the last look */
+        counted_settle(stream, false);
     return has_more;
 }
 

@@ -53,6 +53,7 @@ static void entry_add(struct tally_entry *entry, const struct tally_entry *from)
     entry->dropped += from->dropped;
     entry->covered_s += from->covered_s;
     entry->sum = chunk_add(entry->sum, from->sum);
+    entry->clocked_sum = chunk_add(entry->clocked_sum, from->clocked_sum);
     bool is_first =
         from->cpu_until_ns && (!entry->cpu_until_ns || from->cpu_from_ns < entry->cpu_from_ns);
     entry->cpu_from_ns = is_first ? from->cpu_from_ns : entry->cpu_from_ns;
@@ -131,16 +132,18 @@ void tally_add(struct tally *tally, uint32_t stream, const struct chunk_window *
     if (!entry)
         return;
     int64_t end = window->begin_unix_s + window->length_s;
+    int64_t sum = chunk_weigh(window->sum, window->weight);
     entry_add(entry, &(struct tally_entry){.windows = 1,
                                            .samples = window->samples,
                                            .dropped = window->dropped,
                                            .covered_s = window->length_s,
                                            .first_unix_s = window->begin_unix_s,
                                            .last_unix_s = end,
-                                           .sum = chunk_weigh(window->sum, window->weight),
+                                           .sum = sum,
                                            .weight_milli = weight_milli(window->weight),
                                            .cpu_from_ns = window->cpu_from_ns,
-                                           .cpu_until_ns = window->cpu_until_ns});
+                                           .cpu_until_ns = window->cpu_until_ns,
+                                           .clocked_sum = window->cpu_until_ns ? sum : 0});
     add_span(tally, window->begin_unix_s, end);
     set_period(tally, window->begin_unix_s, window->period_ns);
 }
@@ -187,6 +190,7 @@ void tally_encode(struct tally *tally, struct sonde_buf *buf) {
             continue;
         varint_put(buf, entry->cpu_from_ns);
         varint_put(buf, entry->cpu_until_ns - entry->cpu_from_ns);
+        varint_put_signed(buf, entry->clocked_sum);
     }
 }
 
@@ -212,6 +216,7 @@ static void read_entry(struct tally *tally, struct varint_reader *reader, uint64
     if (format == TALLY_CLOCK) {
         read.cpu_from_ns = varint_get_max(reader, INT64_MAX);
         read.cpu_until_ns = read.cpu_from_ns + varint_get_max(reader, INT64_MAX - read.cpu_from_ns);
+        read.clocked_sum = varint_get_signed(reader);
     }
     struct tally_entry *entry = reader->failed ? NULL : entry_of(tally, 0, read.labels);
     if (entry)
@@ -252,7 +257,7 @@ static void report_clock(const struct tally_entry *entry, struct store_merge *me
     int64_t counted_ns = (int64_t)(entry->cpu_until_ns - entry->cpu_from_ns);
     double weight = (double)entry->weight_milli / MILLI;
     merge->counted_ns = chunk_add(merge->counted_ns, chunk_weigh(counted_ns, weight));
-    merge->sampled_ns = chunk_add(merge->sampled_ns, entry->sum);
+    merge->sampled_ns = chunk_add(merge->sampled_ns, entry->clocked_sum);
 }
 
 void tally_report(struct tally *tally, bool is_state, struct store_merge *merge) {

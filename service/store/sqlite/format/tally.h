@@ -15,7 +15,8 @@ struct tally_entry {
     int64_t sum;                       /* of the values, with weight */
     uint64_t weight_milli;             /* the largest weight, in thousandths */
     uint64_t cpu_from_ns,
-        cpu_until_ns; /* the first and the last of its CPU clock; 0, 0 = unknown */
+        cpu_until_ns;    /* the first and the last of its CPU clock; 0, 0 = unknown */
+    int64_t clocked_sum; /* `sum` of the windows that have that clock */
 };
 
 struct tally_span {

@@ -46,7 +46,8 @@ TEST(a_message_has_every_field_name) {
               "\"count\":\"18446744073709551615\"}],\"streamsRunning\":\"0\",\"cpuNs\":\"0\","
               "\"residentBytes\":\"0\",\"rights\":[],\"openFds\":\"0\",\"maxFds\":\"0\","
               "\"virtualBytes\":\"0\",\"functionTimes\":[],\"exports\":[],"
-              "\"collectSessions\":[],\"noCollect\":false,\"apiMin\":0,\"apiMax\":0}");
+              "\"collectSessions\":[],\"noCollect\":false,\"apiMin\":0,\"apiMax\":0,"
+              "\"events\":[]}");
 }
 
 TEST(the_smallest_and_largest_numbers_are_exact) {

@@ -53,9 +53,13 @@ TEST(windows_without_a_clock_are_left_out) {
         CHECK_INT(merge().sampled_ns, ==, 0);
         scene_maintain(&scene, HOUR + 3600 * 3);
     }
-    put(2, 0, 100, 300, 150);
-    CHECK_INT(merge().counted_ns, ==, 200 * MS);
-    CHECK_INT(merge().sampled_ns, ==, 150 * MS);
+    for (uint32_t pid = 1; pid <= 2; pid++) /* of one that had none, and of another */
+        put(pid, 1, 100, 300, 150);
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(merge().counted_ns, ==, 400 * MS);
+        CHECK_INT(merge().sampled_ns, ==, 300 * MS);
+        scene_maintain(&scene, HOUR + 3600 * 3);
+    }
     scene_close(&scene);
 }
 
