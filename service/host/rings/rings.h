@@ -46,7 +46,8 @@ struct rings;
  * many threads. SONDE_PERMISSION_DENIED: the kernel refuses; diag says what would allow it.
  * SONDE_NOT_AVAILABLE: the kernel has no perf, or all processes have gone. SONDE_TOO_LARGE: too
  * many threads for the descriptors that this process may have. For a counted event NOT_AVAILABLE
- * also means that this machine does not count it, and PERMISSION_DENIED that it needs has_kernel. */
+ * also means that this machine does not count it, and PERMISSION_DENIED that it needs
+ * has_kernel. */
 SONDE_MUST_USE sonde_err rings_open(const struct rings_options *options, struct rings **rings,
                                     struct sonde_diag *diag);
 void rings_close(struct rings *rings);
