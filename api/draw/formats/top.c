@@ -203,7 +203,7 @@ static void put_doubt(const struct rows *rows, const struct verdict_cell *cells,
         sonde_buf_puts(out, points > 0 ? " ±<0.1" : "      ");
 }
 
-/* A column of a text, which may be cut, and of what follows it in any case. */
+/* A column with a text, which is cut if it is too long, and an end, which never is. */
 static void put_column(const char *text, const char *end, struct sonde_buf *out) {
     size_t room = PLACE_COLUMNS - strlen(end), width = draw_text_width(text), len = 0;
     size_t most = width > room ? room - 1 : room;

@@ -118,8 +118,11 @@ static sonde_err say(const struct rings_options *options, int error, struct sond
             "this kernel was built without perf events (CONFIG_PERF_EVENTS); programs "
             "started with `sonde run` can be profiled");
     default:
-        if (options->event != SONDE_ON_CPU)
+        if (options->event != SONDE_ON_CPU && (error == ENOENT || error == EOPNOTSUPP))
             return say_uncounted(options->event, error, diag);
+        if (options->event != SONDE_ON_CPU)
+            return sonde_fail(diag, SONDE_NOT_AVAILABLE, "the kernel refuses to count %s: %s",
+                              sonde_events[options->event].name, strerror(error));
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "this kernel has no perf events that copy stacks: %s", strerror(error));
     }

@@ -151,7 +151,7 @@ static sonde_err add_column(struct fleet *fleet, size_t server, const char *suff
     return has ? SONDE_OK : err ? err : refused;
 }
 
-/* Those of the tables that servers have, then those of the tables that stand for all of them. */
+/* In a cluster the local tables get them first, then the Distributed tables above these. */
 static sonde_err add_columns(struct fleet *fleet, size_t server, struct sonde_diag *diag) {
     sonde_err err = SONDE_OK;
     for (size_t i = 0; i < sizeof added / sizeof added[0] && !err; i++) {

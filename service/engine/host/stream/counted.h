@@ -27,7 +27,6 @@ struct counted {
     uint64_t asked;          /* by_number: the period that was asked for */
     uint64_t random;         /* state of a generator; 0 = not used yet */
     uint64_t rate_ns, rate_total; /* the last look at the rate, and the total then */
-    uint64_t rate_seen;           /* samples then */
     uint64_t cost_ns;             /* of a look, or of a change of the period, the last time */
     uint64_t total, total_ns; /* the total and when it was read; its records may be in the rings */
     uint64_t former_total, former_sampled; /* of rings that were replaced */

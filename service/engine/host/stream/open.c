@@ -132,6 +132,7 @@ static bool start(struct host_stream *stream, bool is_resize, uint32_t stack_byt
         .create_context = stream->engine->sampler,
     };
     counted_options(stream, &job->options);
+    stream->has_kernel = job->options.has_kernel;
     stream->jobs++;
     engine_start_job(stream->engine, stream->engine->builders, &job->job);
     return true;

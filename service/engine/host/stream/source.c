@@ -76,11 +76,10 @@ static void read_cpu(struct target *target) {
 }
 
 static void write_counted_note(const struct target *target, char *note, size_t size) {
-    bool has_kernel = engine_has_right(target->engine, RIGHT_PERF_ALL);
     snprintf(note, size, "%s",
-             has_kernel ? ""
-                        : "events in the kernel are not counted: that needs "
-                          "CAP_PERFMON (sonde doctor)");
+             target->host->stream->has_kernel ? ""
+                                              : "events in the kernel are not counted: that needs "
+                                                "CAP_PERFMON (sonde doctor)");
 }
 
 /* A clock that stops keeps its note. */

@@ -219,8 +219,7 @@ static void retire(struct host_stream *stream) {
 
 /* With a limit on a user's locked memory, there is room for one set of rings only. */
 static bool has_room_for_both(const struct host_stream *stream) {
-    return stream->is_all ||
-           (counted_is_on(stream) && engine_has_right(stream->engine, RIGHT_PERF_ALL));
+    return stream->is_all || (counted_is_on(stream) && stream->has_kernel);
 }
 
 static void resize(struct host_stream *stream, uint32_t stack_bytes) {

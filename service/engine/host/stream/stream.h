@@ -88,8 +88,9 @@ struct host_stream {
     struct host_stream *next; /* of the engine */
     struct engine *engine;
     enum stream_state state;
-    bool is_all;  /* every process of the machine */
-    bool is_over; /* no target uses it; freed when its jobs are done */
+    bool is_all;     /* every process of the machine */
+    bool has_kernel; /* its rings, since they were opened last, have the kernel's part */
+    bool is_over;    /* no target uses it; freed when its jobs are done */
     uint32_t jobs;
     struct target *targets; /* by host->next */
     uint32_t target_count;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Counted events of a child that knows how many page faults it has had. */
+#include "service/host/refusal.h"
 #include "service/host/rings/counter.h"
 #include "service/host/rings/rings.h"
 #include "tests/unit/check.h"
@@ -132,6 +133,41 @@ TEST(a_sample_stands_for_a_period_of_events) {
     /* Each CPU the child ran on has begun another period. */
     CHECK_INT(seen.events, <=, *counted + FOREIGN);
     CHECK_INT(seen.events + missed + FOREIGN, >=, *counted);
+}
+
+/* What a child of this process faults is not its own. Before Linux 5.13 the kernel adds it up. */
+static uint64_t total_beside_a_child(bool is_one) {
+    struct rings *rings = NULL;
+    struct sonde_diag diag = {0};
+    pid_t pid = getpid();
+    const struct rings_options options = {.pids = &pid,
+                                          .pid_count = 1,
+                                          .period_ns = RATE_NS,
+                                          .event = SONDE_PAGE_FAULTS,
+                                          .every = FEW,
+                                          .stack_bytes = HOST_MIN_STACK,
+                                          .is_one = is_one};
+    if (rings_open(&options, &rings, &diag) != SONDE_OK)
+        check_skip("perf is refused here: %s", diag.text);
+    rings_start(rings);
+    pid_t child = fork();
+    if (child == 0) {
+        fault();
+        _exit(0);
+    }
+    CHECK_INT(waitpid(child, NULL, 0), ==, child);
+    uint64_t total = rings_total(rings);
+    rings_close(rings);
+    return total;
+}
+
+TEST(events_of_children_are_not_those_of_a_single_process) {
+    counted = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    wanted = FEW;
+    if (!refusal_kernel_at_least(5, 13))
+        check_skip("children inherit the events of a process before Linux 5.13");
+    CHECK_INT(total_beside_a_child(false), >=, FEW);
+    CHECK_INT(total_beside_a_child(true), <, FEW / 10);
 }
 
 /* Of the kernel's own choice, samples of its events stand for far too many. */
