@@ -47,7 +47,7 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
 /* For go tool pprof, which fails if the path beside a profile's does; see pprof/symbol.c. */
 #define SYMBOL_FLAGS (ROUTE_LARGE_BODY | ROUTE_MANY)
 
-#define CPU_PARAMETERS "seconds frequency mode counted period source max_overhead output threads"
+#define CPU_PARAMETERS "seconds frequency mode counted period source max_overhead output threads hide_idle"
 #define HEAP_PICTURE   "threads allocator_frames"
 #define HEAP_PARAMETERS \
     "name jeprof heap_seconds base growth_only older_than heap_output " HEAP_PICTURE
@@ -143,13 +143,13 @@ static const struct route table[] = {
 
     {"/profile", BOTH, ROUTE_SLASH | ROUTE_WORKS | ROUTE_MANY, FAMILY_JULIA,
      handle_julia_profile, &julia,
-     "n delay duration mode counted period source max_overhead pprof output threads",
+     "n delay duration mode counted period source max_overhead pprof output threads hide_idle",
      "?duration=10", "CPU profile as a gzipped pprof"},
     {"/profile_start", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE | ROUTE_MANY, FAMILY_JULIA,
      handle_julia_start, NULL, "n delay mode source max_overhead", NULL,
      "start a CPU profiling session"},
     {"/profile_stop", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE | ROUTE_MANY, FAMILY_JULIA,
-     handle_julia_stop, &julia, "pprof output threads", NULL,
+     handle_julia_stop, &julia, "pprof output threads hide_idle", NULL,
      "stop the CPU profiling session and fetch its profile"},
     {"/allocs_profile", BOTH, ROUTE_SLASH | ROUTE_WORKS, FAMILY_JULIA, handle_julia_allocs,
      &julia_allocs, "sample_rate duration allocs_output " HEAP_PICTURE,
@@ -188,7 +188,7 @@ static const struct route table[] = {
      "kind seconds frequency mode counted period source max_overhead sample_interval note", "",
      "saved captures; POST ?seconds=10 takes one; captures/7.svg, diff?base=6&new=7"},
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
-     NULL, "id range_from range_until output threads", NULL,
+     NULL, "id range_from range_until output threads hide_idle", NULL,
      "a saved capture in any format: 7, 7.svg, 7.pb.gz, 7.txt; ?from=2&until=3.5 is a part of it"},
     {"/v1/captures/{id}/timeline", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1,
      handle_v1_capture_timeline, NULL,
@@ -200,10 +200,10 @@ static const struct route table[] = {
      "difference of two saved captures: ?base=6&new=7"},
     {"/v1/render", METHOD_POST, ROUTE_NO_TARGET | ROUTE_LARGE_BODY | ROUTE_WORKS, FAMILY_V1,
      handle_v1_render, NULL,
-     "render_output title sample_type threads allocator_frames normalize growth", NULL,
+     "render_output title sample_type threads hide_idle allocator_frames normalize growth", NULL,
      "the pprof file in the body in another format: ?output=collapsed"},
     {"/v1/history/profile", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_profile, NULL,
-     SELECTION_PARAMETERS " output threads", "?from=-1h",
+     SELECTION_PARAMETERS " output threads hide_idle", "?from=-1h",
      "what was recorded, summed, in any format: ?service=redis&from=-1h&until=now"},
     {"/v1/history/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_diff, NULL,
      SELECTION_PARAMETERS " " BASE_PARAMETERS " growth difference_output threads", NULL,

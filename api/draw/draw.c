@@ -7,6 +7,7 @@
 #include "api/draw/render.h"
 #include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
+#include "api/profile/select/idle.h"
 
 #include <string.h>
 
@@ -184,6 +185,15 @@ static sonde_err choose_type(const struct sonde_profile *profile,
     return err;
 }
 
+static sonde_err hide_idle(const struct sonde_profile *profile,
+                           const struct sonde_draw_options *options, struct sonde_profile **shown,
+                           struct sonde_diag *diag) {
+    if (options->comparison)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "idle threads cannot be hidden in a difference");
+    return sonde_profile_without_idle(profile, shown, diag);
+}
+
 sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format format,
                      const struct sonde_draw_options *options, struct sonde_buf *out,
                      struct sonde_diag *diag) {
@@ -191,11 +201,15 @@ sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format form
     const struct sonde_format_info *info = sonde_format_info(format);
     if (options)
         chosen = *options;
+    struct sonde_profile *shown = NULL;
     sonde_err err = check_format(profile, format, info, &chosen, diag);
     if (!err)
         err = choose_type(profile, &chosen, diag);
+    if (!err && chosen.hide_idle)
+        err = hide_idle(profile, &chosen, &shown, diag);
     if (!err)
-        err = renderers[info - infos](profile, &chosen, out, diag);
+        err = renderers[info - infos](shown ? shown : profile, &chosen, out, diag);
+    sonde_profile_destroy(shown);
     if (!err && out->failed)
         err = sonde_fail(diag, out->limit ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY,
                          out->limit ? "the document is larger than %zu bytes" : "out of memory",

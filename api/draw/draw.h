@@ -122,6 +122,9 @@ struct sonde_draw_options {
     /* TEXT_TOP, MARKDOWN and pictures: the functions' names as they are; otherwise readable ones
      * (names/readable_name.h), and pictures have the full one as a tooltip. */
     bool full_names;
+    /* Wall-clock and off-CPU time: without the threads that only wait (api/profile/select/idle.h).
+     * Refused for other measures, and for differences. */
+    bool hide_idle;
     /* HEAPSNAPSHOT: receives most of the document; the caller writes the rest from out. NULL, and
      * other formats: the whole document is in out. */
     const struct sonde_draw_sink *sink;

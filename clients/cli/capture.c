@@ -265,6 +265,7 @@ sonde_err capture_run(struct service *service, const char *target,
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = (Sonde__V1__Format)format;
     rendering.split_threads = cli_splits_threads(&settings->threads);
+    rendering.hide_idle = settings->hide_idle;
     rendering.title = settings->title ? (char *)settings->title : rendering.title;
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     request.target = &selector;

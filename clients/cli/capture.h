@@ -21,6 +21,7 @@ struct capture_settings {
     const char *max_overhead; /* "0.01", "1%"; NULL = no limit */
     bool all;                 /* several processes as one target */
     struct cli_threads threads;
+    bool hide_idle;   /* leave out threads that only wait */
     bool ignored;     /* options of perf that change nothing */
     bool keep;        /* also save the capture in sonded */
     const char *note; /* used with keep; NULL = none */
@@ -57,7 +58,8 @@ struct capture_settings {
         CAPTURE_OPTION(type, at, "max-overhead", 0, "SHARE", TEXT, max_overhead, 0, 0,           \
                        "limit sampling to this share of the target's CPU time: 1% or 0.01"),     \
         CAPTURE_OPTION(type, at, "title", 0, "TEXT", TEXT, title, 0, 0, "title of the picture"), \
-        PERF_OPTIONS(type, at.ignored), THREADS_OPTIONS(type, at.threads)
+        PERF_OPTIONS(type, at.ignored), HIDE_IDLE_OPTION(type, at.hide_idle),                    \
+        THREADS_OPTIONS(type, at.threads)
 
 /* How complete an answer of the history is; see Completeness in profiler.proto. */
 #define CAPTURE_MAX_SILENCES 20

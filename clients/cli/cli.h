@@ -30,6 +30,9 @@ struct cli_threads {
 #define THREADS_OPTIONS(type, at)                                                     \
     THREADS_OPTION(type, at.split, "split-threads", 0, "show each thread by itself"), \
         THREADS_OPTION(type, at.merge, "merge-threads", 'm', NULL)
+#define HIDE_IDLE_OPTION(type, at)           \
+    THREADS_OPTION(type, at, "hide-idle", 0, \
+                   "with wall and off-cpu: leave out threads that only wait")
 static inline bool cli_splits_threads(const struct cli_threads *threads) {
     return threads->split && !threads->merge;
 }

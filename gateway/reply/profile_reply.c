@@ -94,6 +94,8 @@ sonde_err profile_format_choose(const struct request_context *context,
         err = read_threads(&context->query, &format->split_threads, diag);
     if (!err)
         err = query_flag(&context->query, "allocator_frames", &format->keep_allocator_frames, diag);
+    if (!err)
+        err = query_flag(&context->query, "hide_idle", &format->hide_idle, diag);
     if (err)
         return err;
     const struct sonde_format_info *info = sonde_format_info((enum sonde_format)format->id);
@@ -138,6 +140,7 @@ Sonde__V1__Rendering profile_format_rendering(const struct profile_format *forma
     rendering.raw = format->raw;
     rendering.split_threads = format->split_threads;
     rendering.keep_allocator_frames = format->keep_allocator_frames;
+    rendering.hide_idle = format->hide_idle;
     return rendering;
 }
 

@@ -15,7 +15,7 @@ struct profile_format {
     int id;             /* sonde.v1.Format */
     bool raw;           /* pprof without gzip */
     bool split_threads; /* as in sonde.v1.Rendering */
-    bool keep_allocator_frames;
+    bool keep_allocator_frames, hide_idle;
     bool gzip_coded;         /* pprof whose gzip is announced as Content-Encoding */
     const char *media_type;  /* never NULL */
     const char *disposition; /* Content-Disposition; NULL = none */
@@ -25,9 +25,9 @@ struct profile_format {
 /* Chooses the format: `output=` or the path's extension first, then, if the path negotiates, the
  * client's headers, then default_format. A file with an extension gets its name from the URL, and
  * .pb.gz is sent as it would be stored. `threads=` says whether threads are split,
- * `allocator_frames=` whether those frames are kept. SONDE_INVALID_ARGUMENT if `output=` or the
- * extension is not one that the path offers, if they differ, or if `threads=` is neither "merged"
- * nor "split". */
+ * `allocator_frames=` whether those frames are kept, `hide_idle=` whether idle threads are left
+ * out. SONDE_INVALID_ARGUMENT if `output=` or the extension is not one that the path offers, if
+ * they differ, or if `threads=` is neither "merged" nor "split". */
 SONDE_MUST_USE sonde_err profile_format_choose(const struct request_context *context,
                                                const struct profile_setup *setup,
                                                int default_format, struct profile_format *format,

@@ -60,11 +60,10 @@ def run_demo(seconds):
     return int(re.search(r"process_cpu_ns (\d+)", done.stdout).group(1))
 
 
-def contains_sending(text):
-    """Checks what `sonde doctor` says of the receivers."""
-    done = subprocess.run([stack.SONDE, "doctor", "--service", GRPC], env=stack.environment(), capture_output=True, text=True,
-                          timeout=60, check=False)
-    check.contains(done.stdout, text)
+def sending():
+    """What `sonde doctor` says, among others of the receivers."""
+    return subprocess.run([stack.SONDE, "doctor", "--service", GRPC], env=stack.environment(), capture_output=True, text=True,
+                          timeout=60, check=False).stdout
 
 
 def history(service=GRPC):
@@ -155,13 +154,14 @@ def test_sonde_history_takes_the_last_window_too_and_nothing_is_stored_without_h
         try:
             check.until(lambda: NAME in stack.sonde("targets", "--service", GRPC)[0], what="the target")
             time.sleep(0.5)  # the demo uses CPU time
-            contains_sending(f"otlp to grpc://{receiver.address}: 0 profiles sent")
+            check.contains(sending(), f"otlp to grpc://{receiver.address}: ")
             assert "libcurl" not in service.maps(), "libcurl is loaded, but only gRPC is used"
+            before = sum(history(receiver.address).values())  # 0 but on a machine that was slow
             check.equal(service.end(), "", "what sonded logs")
         finally:
             demo.kill()
             demo.wait()
-        assert sum(history(receiver.address).values()) > 0, "the open window was not sent"
+        assert sum(history(receiver.address).values()) > before, "the open window was not sent"
         assert not os.path.exists(os.path.join(stack.WORK, "data/history")), "there is a history"
 
 

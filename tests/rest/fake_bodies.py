@@ -57,7 +57,7 @@ def draw(messages, target, rendering, what):
         return b'{"$schema":"https://www.speedscope.app/file-format-schema.json"}'
     if target.name == "idle":
         return b"[no samples] 0\n"
-    split = " threads=split" if rendering.split_threads else ""
+    split = (" threads=split" if rendering.split_threads else "") + (" hide_idle" if rendering.hide_idle else "")
     return f"target={target.name} format={name} {what}{split} 1\n".encode()
 
 

@@ -20,6 +20,7 @@ struct settings {
     const char *target, *output, *format, *type;
     bool json, timeline;
     struct cli_threads threads;
+    bool hide_idle;
     double from_s, until_s; /* since the begin of the capture; until 0 = to its end */
     uint64_t bin_ms;
 };
@@ -106,6 +107,7 @@ static sonde_err fetch(struct service *service, const struct settings *settings,
     struct capture_result result = {0};
     rendering.format = (Sonde__V1__Format)format;
     rendering.split_threads = cli_splits_threads(&settings->threads);
+    rendering.hide_idle = settings->hide_idle;
     request.id = id;
     request.rendering = &rendering;
     request.from_ms = milliseconds(settings->from_s);
@@ -212,6 +214,7 @@ static const struct sonde_option table[] = {
      FORMAT_HELP},
     {"type", 0, "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, type), 0, 0,
      "sample type to show in pictures and text"},
+    HIDE_IDLE_OPTION(struct settings, hide_idle),
     THREADS_OPTIONS(struct settings, threads),
     {"from", 0, "SECONDS", NULL, SONDE_OPTION_SECONDS, offsetof(struct settings, from_s), 0,
      MAX_SECONDS, "only the part from this many seconds after the begin"},

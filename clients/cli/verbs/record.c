@@ -164,11 +164,11 @@ static const struct sonde_option table[] = {
 
 static const struct sonde_options options = {
     .usage = "sonde record PID | NAME | --all [PID | NAME] | -- COMMAND... [-d SECONDS] [-o FILE]",
-    .about = "Records a CPU profile of any process, or of COMMAND from its start to its end, to a "
-             "file.\n"
-             "Ctrl-C ends the capture early and keeps it. Root can sample every process. Other\n"
-             "users can sample their own if kernel.perf_event_paranoid is at most 2 (Debian and\n"
-             "Ubuntu have 3 and 4); otherwise start the program with `sonde run`.",
+    .about =
+        "Records a CPU profile of any process, or of COMMAND from its start to its end. Ctrl-C "
+        "ends\n"
+        "the capture early and keeps it. Root samples every process; others sample their own if\n"
+        "kernel.perf_event_paranoid is at most 2 (Debian: 3, Ubuntu: 4), or with `sonde run`.",
     .examples = "  sonde record 4711 -o flame.svg\n"
                 "  sonde record redis-server -d 30 -F 999 -o redis.pb.gz\n"
                 "  sonde record 4711 --event page-faults -o faults.svg\n"

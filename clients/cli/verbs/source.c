@@ -176,6 +176,7 @@ static sonde_err draw_file(const char *path, const struct source_settings *sourc
         options.title = settings->title ? settings->title : options.title;
         options.type = source->type;
         options.split_threads = cli_splits_threads(&settings->threads);
+        options.hide_idle = settings->hide_idle;
         set_table(&options, source->table);
         options.has_processes = settings->all;
     }

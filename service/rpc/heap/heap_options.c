@@ -42,6 +42,9 @@ static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct he
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.title: %zu bytes are too long; at most %d",
                           strlen(rendering->title), MAX_TITLE);
+    if (rendering->hide_idle)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.hide_idle: only for wall-clock and off-CPU time");
     options->title = *rendering->title ? rendering->title : NULL;
     options->split_threads = rendering->split_threads;
     options->full_names = rendering->full_names;

@@ -111,6 +111,7 @@ sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rend
     rendering->options.gzip_level = message->raw ? -1 : 0;
     rendering->options.max_rows = message->max_rows;
     rendering->options.full_names = message->full_names;
+    rendering->options.hide_idle = message->hide_idle;
     return check_length("rendering.title", message->title, MAX_TITLE, diag);
 }
 
@@ -150,6 +151,7 @@ struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
         options.title = wanted->title;
     options.split_threads = wanted->split_threads;
     options.full_names = wanted->full_names;
+    options.hide_idle = wanted->hide_idle;
     options.gzip_level = wanted->gzip_level;
     options.limit_kernel_frames = wanted->limit_kernel_frames;
     options.max_kernel_frames = wanted->max_kernel_frames;
@@ -252,6 +254,10 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const ui
         rpc_rendering_of_many(rendering);
     if (!err && request->as_contentions && spec->event != SONDE_OFF_CPU)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "as_contentions: only for mode OFF_CPU");
+    if (!err && rendering->options.hide_idle && spec->event != SONDE_WALL &&
+        spec->event != SONDE_OFF_CPU)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                         "rendering.hide_idle: only for mode WALL and OFF_CPU");
     if (!err && request->only_locks && !request->as_contentions)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "only_locks: only with as_contentions");
     return err;

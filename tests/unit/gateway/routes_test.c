@@ -161,7 +161,8 @@ TEST(a_typo_is_refused_where_a_protocol_does_not_forbid_it) {
     const struct route *captures = route_find(sonde_slice_of("/v1/captures/7"));
     CHECK_INT(check_query(captures, "from=1&until=2", &diag), ==, SONDE_OK);
     CHECK_INT(check_query(captures, "id=7", &diag), ==, SONDE_INVALID_ARGUMENT);
-    CHECK_STR(diag.text, "unknown parameter \"id\"; this path has from, until, output, threads");
+    CHECK_STR(diag.text, "unknown parameter \"id\"; this path has from, until, output, threads, "
+                         "hide_idle");
     const struct route *render = route_find(sonde_slice_of("/pyroscope/render"));
     CHECK_INT(check_query(render, "max-nodes=5", &diag), ==, SONDE_OK);
 }

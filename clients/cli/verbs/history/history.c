@@ -19,6 +19,7 @@ struct settings {
     const char *from, *until, *event, *selector, *output, *format, *title, *function;
     bool list, changes, processes, json;
     struct cli_threads threads;
+    bool hide_idle;
 };
 
 /* ---- Services that use a function ---- */
@@ -81,6 +82,7 @@ static sonde_err query(struct service *service, const struct settings *settings,
     selection.host_totals = settings->processes;
     rendering.format = (Sonde__V1__Format)format;
     rendering.split_threads = cli_splits_threads(&settings->threads);
+    rendering.hide_idle = settings->hide_idle;
     if (settings->title)
         rendering.title = (char *)settings->title;
     request.selection = &selection;
@@ -159,6 +161,7 @@ static const struct sonde_option table[] = {
      FORMAT_HELP},
     {"title", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, title), 0, 0,
      "title of the picture"},
+    HIDE_IDLE_OPTION(struct settings, hide_idle),
     THREADS_OPTIONS(struct settings, threads),
     {"list", 'l', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, list), 0, 0,
      "list what was recorded: services, events, hosts, times and CPU time"},

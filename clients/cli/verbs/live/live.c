@@ -25,6 +25,7 @@
 #define KEYS "q quit  j/k select  Enter callers  / filter  t threads  i sort  space pause"
 #define PROCESS_KEYS \
     "q quit  j/k Enter callers  / filter  t threads  p process  i sort  space pause"
+#define WAIT_KEYS   "  h hide idle"
 #define CALL_KEYS   "q quit  j/k select  Enter callers of it  Esc back  space pause"
 #define ESCAPE      27
 #define PAGE        10
@@ -34,7 +35,7 @@ struct settings {
     struct service_settings service;
     uint64_t frequency, window_ms, windows, span;
     const char *mode, *source;
-    bool all, json, ignored;
+    bool all, json, hide_idle, ignored;
 };
 
 struct live {
@@ -71,6 +72,12 @@ static const char *keys_of(const struct live *live) {
     return live->has_processes ? PROCESS_KEYS : KEYS;
 }
 
+static void put_keys(const struct live *live, struct sonde_buf *out) {
+    char text[200];
+    snprintf(text, sizeof text, "%s%s", keys_of(live), live->options.is_cpu_time ? "" : WAIT_KEYS);
+    sonde_buf_printf(out, "%.*s\033[J", (int)live->options.columns - 1, text);
+}
+
 /* Overwrites the previous screen line by line, so that it does not flicker. */
 static void show(struct live *live) {
     struct sonde_buf table = {0}, screen = {0};
@@ -89,7 +96,7 @@ static void show(struct live *live) {
     if (live->is_typing || live->filter[0])
         sonde_buf_printf(&screen, "/%s%s\033[J", live->filter, live->is_typing ? "_" : "");
     else
-        sonde_buf_printf(&screen, "%.*s\033[J", (int)live->options.columns - 1, keys_of(live));
+        put_keys(live, &screen);
     if (!screen.failed)
         write_out(&screen);
     sonde_buf_finish(&table);
@@ -175,6 +182,9 @@ static void press(struct live *live, char key) {
         break;
     case 'i':
         live->options.by_total = !live->options.by_total;
+        break;
+    case 'h':
+        live->options.hides_idle ^= !live->options.is_cpu_time;
         break;
     case ' ':
         live->options.is_paused = !live->options.is_paused;
@@ -342,14 +352,20 @@ static int on_live(int argc, char **argv) {
         return status;
     if (argc > 2)
         return cli_usage(&verb_live, "unexpected argument \"%s\"", argv[2]);
-    struct live live = {
-        .lock = PTHREAD_MUTEX_INITIALIZER,
-        .view = live_view_create((uint32_t)settings.span),
-        .json = settings.json,
-        .has_processes = settings.all,
-        .options.is_cpu_time =
-            !settings.mode || strcmp(settings.mode, sonde_events[SONDE_ON_CPU].mode) == 0,
-        .is_screen = !settings.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
+    bool is_cpu_time =
+        !settings.mode || strcmp(settings.mode, sonde_events[SONDE_ON_CPU].mode) == 0;
+    if (settings.hide_idle && (is_cpu_time || settings.json))
+        return cli_usage(&verb_live, settings.json
+                                         ? "--hide-idle: not with --json"
+                                         : "--hide-idle: only with --mode wall or off-cpu");
+    struct live live = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                        .view = live_view_create((uint32_t)settings.span),
+                        .json = settings.json,
+                        .has_processes = settings.all,
+                        .options.is_cpu_time = is_cpu_time,
+                        .options.hides_idle = settings.hide_idle,
+                        .is_screen =
+                            !settings.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     sonde_err err = SONDE_OUT_OF_MEMORY;
     if (live.view)
         err = live.is_screen ? follow_on_screen(&live, &settings, argv[1], &diag)
@@ -377,6 +393,8 @@ static const struct sonde_option table[] = {
      "exit after N windows (default 0: never)"},
     {"mode", 0, "MODE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, mode), 0, 0,
      "cpu, wall (all threads, running or not) or off-cpu (only waiting)"},
+    {"hide-idle", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, hide_idle), 0, 0,
+     "with wall and off-cpu: leave out threads that only wait"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
      "print each window as a line of JSON"},
     PERF_OPTIONS(struct settings, ignored),

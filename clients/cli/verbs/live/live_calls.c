@@ -72,7 +72,7 @@ bool live_calls_count(const struct live_view *view, uint32_t function, struct li
             (struct sums){calloc(rows + 1, sizeof(uint64_t)), calloc(rows + 1, sizeof(uint32_t))};
     bool good = sums[0].ns && sums[0].seen && sums[1].ns && sums[1].seen;
     for (uint32_t i = 0; i < view->stack_count && good; i++)
-        if (view->stacks[i].ns)
+        if (live_shown_ns(&view->stacks[i]))
             add_stack(view, i, function, &sums[0], &sums[1], calls);
     if (good) {
         calls->callers = list_of(&sums[0], rows, &calls->caller_count);

@@ -17,8 +17,13 @@ struct row {
 struct stack {
     uint32_t *rows; /* leaf first */
     uint32_t count, thread;
-    uint64_t ns; /* sum over the windows in the span */
+    uint64_t ns;    /* sum over the windows in the span */
+    bool is_hidden; /* its thread only waits there, see live_hide_idle */
 };
+
+static inline uint64_t live_shown_ns(const struct stack *stack) {
+    return stack->is_hidden ? 0 : stack->ns;
+}
 
 struct count {
     uint32_t stack;
@@ -58,6 +63,10 @@ struct live_view {
 };
 
 struct span_sums live_sums(const struct live_view *view);
+
+/* Hides the stacks in which their threads spent at least 90 % of their time, or shows all. False if
+ * out of memory. */
+bool live_hide_idle(struct live_view *view, bool is_on);
 
 /* Appends at most `columns` characters, without control characters. */
 void live_put_text(struct sonde_buf *out, const char *text, unsigned columns);

@@ -31,10 +31,11 @@ static void count_rows(struct live_view *view, struct table *table, enum live_ro
         const struct stack *stack = &view->stacks[i];
         uint32_t count;
         const uint32_t *rows = rows_of(stack, by, &count);
-        for (uint32_t j = 0; j < count && stack->ns; j++) {
+        uint64_t ns = live_shown_ns(stack);
+        for (uint32_t j = 0; j < count && ns; j++) {
             struct row *row = &table->items[rows[j]];
-            row->self_ns += j == 0 ? stack->ns : 0;
-            row->total_ns += row->seen != i + 1 ? stack->ns : 0;
+            row->self_ns += j == 0 ? ns : 0;
+            row->total_ns += row->seen != i + 1 ? ns : 0;
             row->seen = i + 1;
         }
     }
@@ -74,8 +75,8 @@ static void put_summary(const struct live_view *view, const struct live_options 
     if (sums.cpu_ns == 0 && options->is_cpu_time)
         sums.cpu_ns = all_ns;
     snprintf(text, sizeof text,
-             "%scpu %.1f %%  last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "%s%s",
-             options->is_paused ? "PAUSED  " : "",
+             "%s%scpu %.1f %%  last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "%s%s",
+             options->is_paused ? "PAUSED  " : "", options->hides_idle ? "idle hidden  " : "",
              sums.wall_ns ? 100.0 * (double)sums.cpu_ns / (double)sums.wall_ns : 0.0,
              (double)sums.wall_ns / 1e9, sums.dropped, sums.merged, is_best ? "" : "  clock ",
              is_best ? "" : view->clock);
@@ -184,8 +185,9 @@ static unsigned put_rows(struct live_view *view, const struct live_options *opti
 unsigned live_view_draw(struct live_view *view, const struct live_options *options,
                         struct sonde_buf *out) {
     uint64_t all_ns = 0;
+    out->failed |= !live_hide_idle(view, options->hides_idle);
     for (uint32_t i = 0; i < view->stack_count; i++)
-        all_ns += view->stacks[i].ns;
+        all_ns += live_shown_ns(&view->stacks[i]);
     put_summary(view, options, all_ns, out);
     if (options->focus)
         return live_calls_draw(view, options, out);

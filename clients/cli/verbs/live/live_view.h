@@ -33,6 +33,7 @@ struct live_options {
     enum live_rows by;
     bool by_total;    /* sort by total instead of self */
     bool is_paused;   /* shown in the first line */
+    bool hides_idle;  /* without the threads that only wait */
     bool is_cpu_time; /* what is counted, and so the CPU time of a target without a clock */
     unsigned rows, columns;
     uint32_t focus; /* a row of functions + 1: show its callers and callees; 0 = the table */

@@ -350,3 +350,17 @@ TEST(control_characters_of_any_length_do_not_reach_the_terminal) {
     CHECK_STR(out.data, "a??????\xc3\xbc?\n\xc3\xbc\xc3\xbc\n");
     sonde_buf_finish(&out);
 }
+
+TEST(idle_threads_can_be_hidden) {
+    struct live_view *view = live_view_create(10);
+    CHECK(add(view, true, 300, 100)); /* 100 have no thread */
+    struct sonde_buf out = draw(view, (struct live_options){.hides_idle = true});
+    CHECK(strstr(out.data, "idle hidden  cpu ") != NULL);
+    CHECK(strstr(out.data, "100.0 % 100.0 %  ####################  lib.so 0x1234\n") != NULL);
+    CHECK(strstr(out.data, "hot") == NULL);
+    sonde_buf_finish(&out);
+    out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, "hot") != NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}

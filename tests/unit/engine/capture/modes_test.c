@@ -13,11 +13,15 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-static void push_blocked(struct scene *scene, uint32_t tid, uint64_t ns, void (*leaf)(void)) {
-    const uint64_t pcs[] = PCS(leaf);
+static void push_blocked_until(struct scene *scene, uint64_t until_ns, uint64_t ns) {
+    const uint64_t pcs[] = PCS(burn_other);
     struct fake_sample sample = {
-        .tid = tid, .generation = 1, .weight_ns = ns, .blocked_until_ns = now_ns()};
+        .tid = 8, .generation = 1, .weight_ns = ns, .blocked_until_ns = until_ns};
     CHECK(fake_push(&scene->guest, &sample, pcs, 2));
+}
+
+static void push_blocked(struct scene *scene, uint64_t ns) {
+    push_blocked_until(scene, now_ns(), ns);
 }
 
 /* 300 ms on the CPU, 200 blocked, 100 waiting for a CPU, 50 with signals blocked, 40 without a
@@ -25,7 +29,7 @@ static void push_blocked(struct scene *scene, uint32_t tid, uint64_t ns, void (*
 static void push_some_of_all(struct scene *scene) {
     usleep(250000);
     push_many(scene, 30, burn_leaf, 7);
-    push_blocked(scene, 8, 200 * MS, burn_other);
+    push_blocked(scene, 200 * MS);
     CHECK(fake_push_unseen(&scene->guest, 9, 100 * MS, RING_UNSEEN_WAITING));
     CHECK(fake_push_unseen(&scene->guest, 10, 50 * MS, RING_UNSEEN_BLOCKED));
     CHECK(fake_push_unseen(&scene->guest, 11, 40 * MS, RING_UNSEEN_ASLEEP));
@@ -93,7 +97,7 @@ TEST(time_blocked_before_the_capture_began_is_not_its) {
     start_clock(&scene);
     uint64_t begun_ns = now_ns();
     usleep(50000);
-    push_blocked(&scene, 8, 3600000 * MS, burn_other);
+    push_blocked(&scene, 3600000 * MS);
     uint64_t most_ns = now_ns() - begun_ns + 2000 * MS;
     engine_capture_finish(scene.capture);
     fake_stop(&scene.guest);
@@ -120,12 +124,13 @@ TEST(a_wall_capture_beside_another_waits_for_what_the_guest_knows) {
     begin(&scene, &wall);
     start_clock(&scene);
     usleep(150000);
+    uint64_t until_ns = now_ns(); /* what follows the capture's end is not its time */
     engine_capture_finish(scene.capture);
     do
         fake_expect(&scene.guest, sonde_guest_v1_ToGuest_cpu_config_tag, &message);
     while (message.message.cpu_config.wall_period_ns != 0);
     CHECK_INT(message.message.cpu_config.period_ns, ==, MS);
-    push_blocked(&scene, 8, 100 * MS, burn_other);
+    push_blocked_until(&scene, until_ns, 100 * MS);
     fake_send_state(&scene.guest, message.message.cpu_config.sequence, true, "fake");
     collect_wait_end(&scene.collected);
     CHECK_NEAR((double)collect_sum(scene.collected.profiles[0], "burn_other"), 100, 1);
