@@ -64,18 +64,19 @@ install_packages() {
     $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# Installs npm packages outside the source tree: two for the test of the Node client, speedscope's released files, and Firefox
-# Profiler's own reader of profiles, which wants a newer Node than Debian's in package.json, but runs with it. Without npm or a
-# registry these tests are skipped.
+# Installs npm packages outside the source tree: two for the test of the Node client, speedscope's released files, the SDK of the
+# Model Context Protocol, and Firefox Profiler's own reader of profiles, which wants a newer Node than Debian's in package.json,
+# but runs with it. Without npm or a registry these tests are skipped.
 install_node_modules() {
     local folder="${XDG_CACHE_HOME:-$HOME/.cache}/sonde/node"
     [ -d "$folder/node_modules/@grpc/proto-loader" ] && [ -d "$folder/node_modules/@firefox-devtools/profiler-cli" ] &&
-        [ -d "$folder/node_modules/speedscope" ] && return
+        [ -d "$folder/node_modules/speedscope" ] && [ -d "$folder/node_modules/@modelcontextprotocol/sdk" ] && return
     command -v npm >/dev/null || return 0
     mkdir -p "$folder"
     npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" \
-        @grpc/grpc-js@1 @grpc/proto-loader@0.8 @firefox-devtools/profiler-cli@0.10 speedscope@1.25 >&2 ||
-        echo "npm could not install packages for tests: node_test, firefox_test and speedscope_test will be skipped" >&2
+        @grpc/grpc-js@1 @grpc/proto-loader@0.8 @firefox-devtools/profiler-cli@0.10 speedscope@1.25 \
+        @modelcontextprotocol/sdk@1 >&2 ||
+        echo "npm could not install packages for tests: node_test, firefox_test, speedscope_test and mcp_sdk_test will be skipped" >&2
 }
 
 kernel_packages=(busybox-static cpio curl debootstrap qemu-system-x86)

@@ -129,7 +129,8 @@ static bool check_method(struct request_context *context) {
     context->method = wanted;
     if (context->route->methods & wanted)
         return true;
-    if (context->family == FAMILY_PROF || context->family == FAMILY_JULIA)
+    if (context->family == FAMILY_PROF || context->family == FAMILY_JULIA ||
+        context->family == FAMILY_MCP)
         reply_method(context->request, context->route);
     else
         reply_no_path(context->request, context->family);

@@ -15,6 +15,7 @@
 
 struct asset_folder;
 struct client;
+struct mcp_call;
 struct sonde_format_info;
 
 struct gateway {
@@ -33,6 +34,7 @@ struct gateway {
     const struct asset_folder *speedscope; /* NULL = not installed */
     char svg_policy[512];                  /* Content-Security-Policy of pictures */
     uint32_t relays;                       /* running */
+    struct mcp_call *tool_calls;           /* running; see mcp/call.h */
     uint32_t grace_s;                      /* for running requests after SIGTERM */
 };
 
@@ -45,6 +47,7 @@ enum family {
     FAMILY_V1,      /* {code, status, message} */
     FAMILY_TRACING, /* DeepFlow's envelope */
     FAMILY_CONNECT, /* {code, message} with the names of Connect's codes */
+    FAMILY_MCP,     /* JSON-RPC's error object */
 };
 
 enum { METHOD_GET = 1, METHOD_POST = 2, METHOD_PUT = 4 };

@@ -77,6 +77,8 @@ void handle_julia_allocs(const struct request_context *context);
 void handle_julia_allocs_start(const struct request_context *context);
 void handle_julia_allocs_stop(const struct request_context *context);
 void handle_heap_snapshot(const struct request_context *context);
+/* gateway/mcp/mcp.c */
+void handle_mcp(const struct request_context *context);
 /* page.c */
 void handle_page(const struct request_context *context);
 void handle_ui_file(const struct request_context *context);

@@ -13,7 +13,7 @@ enum unknown_parameters parameters_policy(enum family family) {
         [FAMILY_PLAIN] = UNKNOWN_TYPOS,     [FAMILY_PPROF] = UNKNOWN_TYPOS,
         [FAMILY_PROF] = UNKNOWN_TYPOS,      [FAMILY_JULIA] = UNKNOWN_TYPOS,
         [FAMILY_V1] = UNKNOWN_REFUSED,      [FAMILY_TRACING] = UNKNOWN_IGNORED,
-        [FAMILY_CONNECT] = UNKNOWN_IGNORED,
+        [FAMILY_CONNECT] = UNKNOWN_IGNORED, [FAMILY_MCP] = UNKNOWN_IGNORED,
     };
     return policies[family];
 }

@@ -269,6 +269,9 @@ static const struct route table[] = {
     {"/pyroscope/label-values", METHOD_GET, ROUTE_NO_TARGET, FAMILY_CONNECT,
      handle_pyroscope_label_values, NULL, "label from until", NULL, "Pyroscope: values of a label"},
 
+    {"/mcp", METHOD_POST, ROUTE_NO_TARGET | ROUTE_WORKS, FAMILY_MCP, handle_mcp, NULL, "", NULL,
+     "Model Context Protocol: tools for agents"},
+
     {"/healthz", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_healthz, NULL, "", "",
      "whether the gateway is alive"},
     {"/readyz", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_readyz, NULL, "", "",

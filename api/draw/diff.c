@@ -215,6 +215,9 @@ sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff, enum sonde_f
                                            .type = options->type};
     const struct sonde_format_info *info = sonde_format_info(format);
     struct sonde_profile *difference;
+    if (options->function)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "function: a difference has no callers; draw one of its profiles");
     if (has_both(format) && !diff->growth_only)
         return draw_both(diff, format, options, out, diag);
     bool is_offered =

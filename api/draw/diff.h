@@ -33,7 +33,7 @@ enum verdict_measure sonde_draw_diff_measure(const struct sonde_draw_diff *diff,
  * the values. Profiles without numbers of samples have no intervals, and their noise is coloured.
  * Of the options only type, title, split_threads, gzip_level, max_rows and max_columns are used.
  * Errors: those of sonde_draw, and SONDE_INVALID_ARGUMENT if the profiles cannot be compared
- * (api/profile/diff/diff.h). */
+ * (api/profile/diff/diff.h) or if options->function is set. */
 SONDE_MUST_USE sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff,
                                                enum sonde_format format,
                                                const struct sonde_draw_options *options,

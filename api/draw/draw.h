@@ -119,6 +119,9 @@ struct sonde_draw_options {
     size_t max_rows, max_columns;
     bool by_total;
     bool has_processes; /* TEXT_TOP: the outermost frames are processes, which get a column */
+    /* TEXT_TOP: the callers of this function and what it calls instead of all functions. Its full
+     * or readable name; * stands for any characters. NULL = all functions. */
+    const char *function;
     /* TEXT_TOP, MARKDOWN and pictures: the functions' names as they are; otherwise readable ones
      * (names/readable_name.h), and pictures have the full one as a tooltip. */
     bool full_names;

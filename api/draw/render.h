@@ -16,6 +16,16 @@ draw_renderer draw_pprof, draw_flamegraph, draw_callgraph, draw_collapsed, draw_
     draw_markdown, draw_grafana, draw_deepflow_tree, draw_deepflow_columnar, draw_flamebearer,
     draw_changes;
 
+struct draw_tree;
+struct draw_accuracy;
+/* Appends the callers of options->function and what it calls. draw_tree_sum has filled the tree.
+ * SONDE_NOT_FOUND if no function has that name, SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err draw_calls(const struct draw_tree *tree,
+                                    const struct draw_accuracy *accuracy,
+                                    const struct sonde_profile *profile,
+                                    const struct sonde_draw_options *options, struct sonde_buf *out,
+                                    struct sonde_diag *diag);
+
 /* The sample type for formats that show times: the chosen one, or the first that is a time if the
  * default is a number of samples. */
 size_t draw_time_type(const struct sonde_profile *profile,

@@ -81,6 +81,12 @@ static void append_shape(struct sonde_buf *body, enum family family, int status,
         sonde_json_string(body, text);
         sonde_buf_puts(body, "}");
         break;
+    case FAMILY_MCP: /* a request that was not read has no id */
+        sonde_buf_puts(body, "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32000,"
+                             "\"message\":");
+        sonde_json_string(body, text);
+        sonde_buf_puts(body, "}}");
+        break;
     default:
         sonde_buf_printf(body, "{\"OPT_STATUS\":\"%s\",\"DESCRIPTION\":",
                          strcmp(reason, "INVALID_POST_DATA") == 0 ? reason : "FAIL");
@@ -94,7 +100,7 @@ void reply_status(struct http_request *request, enum family family, int status, 
     struct sonde_buf escaped = {0}, body = {0};
     append_escaped(&escaped, text);
     if (family == FAMILY_PROF || family == FAMILY_V1 || family == FAMILY_TRACING ||
-        family == FAMILY_CONNECT) {
+        family == FAMILY_CONNECT || family == FAMILY_MCP) {
         append_shape(&body, family, status, reason, sonde_buf_slice(&escaped));
         answer_json(request, status,
                     family == FAMILY_TRACING ? "application/json; charset=utf-8" : REPLY_JSON,

@@ -17,7 +17,7 @@ from tests.cli import check
 SONDE = os.path.abspath("clients/cli/sonde")
 FOLDER = check.short_folder()
 VERBS = ("run", "record", "top", "draw", "diff", "gate", "live", "heap", "threads", "captures", "history", "fleet", "symbol", "targets",
-         "events", "doctor")
+         "events", "doctor", "mcp")
 
 
 def sonde(*words, **env):
@@ -228,6 +228,23 @@ def test_top_prints_some_functions_of_many():
     full = sonde("top", "many.pb", "-n", "1", "--cum", "--full-names")[1]
     assert "ns::f199(std::string const&, std" in full, full
     check.equal(sonde("top", "many.pb", "-n", "-1")[0], 2)
+
+
+def test_top_shows_the_callers_of_one_function():
+    # Every function is called by the last one, which has a sample of its own.
+    status, out, err = sonde("top", "many.pb", "--peek", "ns::f7(*")
+    check.equal((status, err), (0, ""))
+    check.contains(out, "Function:  ns::f7(...)\ntotal            1    0.5% ±")
+    check.contains(out, "Callers, with their share of the function's total:\n         1  100.0% ±39.7  ns::f199(...)\n")
+    check.contains(out, "Called functions, with their share of the function's total:\n            none\n")
+    out = sonde("top", "many.pb", "--peek", "ns::f199(...)", "-n", "3")[1]
+    check.contains(out, "total          200  100.0%")
+    check.contains(out, "itself           1    0.5%")
+    check.contains(out, "(no caller)\n")
+    check.contains(out, "            196 more\n")
+    status, out, err = sonde("top", "many.pb", "--peek", "f19")
+    check.equal((status, out), (1, ""))
+    check.contains(err, 'the profile has no function "f19"; similar: ns::f19(...), ')
 
 
 def on_terminal(columns, *words):

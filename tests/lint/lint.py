@@ -13,7 +13,7 @@ MAX_FUNCTION, MAX_FILE, MAX_NESTING, MAX_COLUMNS = 60, 500, 3, 100
 DOORS = [
     (re.compile(r"#include <grpc/"), ("service/rpc/", "api/rpc/", "clients/c/", "tests/")),
     (re.compile(r'#include [<"]h2o'), ("gateway/http", "tests/")),
-    (re.compile(r"#include <jansson"), ("gateway/request/json", "clients/collect/discovery/hosts_json", "tests/")),
+    (re.compile(r"#include <jansson"), ("gateway/request/json", "gateway/mcp/message", "clients/collect/discovery/hosts_json", "tests/")),
     (re.compile(r"#include <libunwind"), ("service/engine/unwind_check/other_", "tests/")),
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/http/library", "clients/collect/discovery/http_source")),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),

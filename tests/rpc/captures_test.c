@@ -216,6 +216,49 @@ TEST(a_comparison_of_captures_shows_what_grew) {
     setup_end(&setup);
 }
 
+static sonde_err get_function(char *function, struct sonde_diag *diag) {
+    Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = SONDE__V1__FORMAT__TEXT_TOP;
+    rendering.function = function;
+    request.id = 1;
+    request.rendering = &rendering;
+    return stream(&client_get_capture, &request, diag);
+}
+
+TEST(a_capture_shows_the_callers_of_one_function) {
+    struct sonde_diag diag = {0};
+    char longest[1026];
+    memset(longest, 'f', sizeof longest);
+    longest[1025] = 0;
+    setup_begin(&setup);
+    capture(true, "");
+    CHECK_INT(get_function("f1", NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "Function:  f1") && strstr(got.bytes.data, "%") &&
+          strstr(strstr(got.bytes.data, "Callers"), "  main"));
+    CHECK_INT(get_function("f9999", &diag), ==, SONDE_NOT_FOUND);
+    CHECK_INT(get_function(longest, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "rendering.function") != NULL);
+    longest[1024] = 0;
+    CHECK_INT(get_function(longest, &diag), ==, SONDE_NOT_FOUND);
+    setup_end(&setup);
+}
+
+TEST(a_difference_has_no_callers) {
+    Sonde__V1__DiffCapturesRequest request = SONDE__V1__DIFF_CAPTURES_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    capture(true, "");
+    rendering.format = SONDE__V1__FORMAT__TEXT_TOP;
+    rendering.function = "f1";
+    request.base_id = request.new_id = 1;
+    request.rendering = &rendering;
+    CHECK_INT(stream(&client_diff_captures, &request, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "a difference has no callers") != NULL);
+    setup_end(&setup);
+}
+
 TEST(a_capture_compared_with_itself_shows_no_difference) {
     setup_begin(&setup);
     capture(true, "");

@@ -109,6 +109,14 @@ static sonde_err put_cause(const struct table *table, const struct sonde_compari
     return SONDE_OK;
 }
 
+static bool has_certain_change(const struct sonde_comparison *comparison) {
+    for (size_t i = 0; i < comparison->function_count; i++)
+        if (sonde_is_certain(&comparison->functions[i].self[comparison->measure]) ||
+            sonde_is_certain(&comparison->functions[i].total[comparison->measure]))
+            return true;
+    return false;
+}
+
 static sonde_err put_head(const struct table *table) {
     sonde_err err = SONDE_OK;
     const struct sonde_comparison *comparison = table->comparison;
@@ -121,6 +129,8 @@ static sonde_err put_head(const struct table *table) {
                          100 * comparison->confidence);
     for (size_t i = 0; i < comparison->cause_count && i < MAX_CAUSES && !err; i++)
         err = put_cause(table, &comparison->causes[i]);
+    if (comparison->has_verdicts && !has_certain_change(comparison))
+        sonde_buf_puts(table->out, "# verdict: no function changed by more than noise\n");
     return err;
 }
 

@@ -317,7 +317,8 @@ static sonde_err put_rows(struct rows *rows, const struct sonde_profile *profile
 static sonde_err put_table(const struct draw_tree *tree, uint32_t *order,
                            const struct draw_accuracy *accuracy,
                            const struct sonde_profile *profile,
-                           const struct sonde_draw_options *options, struct sonde_buf *out) {
+                           const struct sonde_draw_options *options, struct sonde_buf *out,
+                           struct sonde_diag *diag) {
     uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame;
     struct rows rows = {.tree = tree, .order = order, .accuracy = accuracy};
     for (uint32_t i = 0; i < tree->frames.count; i++)
@@ -326,22 +327,29 @@ static sonde_err put_table(const struct draw_tree *tree, uint32_t *order,
     qsort_r(order, rows.count, sizeof *order, options->by_total ? compare_totals : compare_frames,
             (void *)(uintptr_t)tree);
     put_header(profile, options, tree->total, out);
+    if (rows.count > 0 && options->function)
+        return draw_calls(tree, accuracy, profile, options, out, diag);
+    if (rows.count > 0 && put_rows(&rows, profile, options, out))
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     if (rows.count > 0)
-        return put_rows(&rows, profile, options, out);
+        return SONDE_OK;
     sonde_buf_puts(out, "no samples\n");
     return SONDE_OK;
 }
 
 static sonde_err sum_and_put(struct draw_tree *tree, const uint32_t *leaves,
                              const struct sonde_profile *profile,
-                             const struct sonde_draw_options *options, struct sonde_buf *out) {
+                             const struct sonde_draw_options *options, struct sonde_buf *out,
+                             struct sonde_diag *diag) {
     struct draw_accuracy accuracy = {0};
     uint32_t *order = calloc(tree->frames.count + 1, sizeof *order);
     sonde_err err = order ? draw_tree_sum(tree) : SONDE_OUT_OF_MEMORY;
     if (!err)
         err = draw_accuracy_init(&accuracy, profile, options->type_index, tree, leaves);
+    if (err)
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     if (!err)
-        err = put_table(tree, order, &accuracy, profile, options, out);
+        err = put_table(tree, order, &accuracy, profile, options, out, diag);
     draw_accuracy_finish(&accuracy);
     free(order);
     return err;
@@ -351,7 +359,8 @@ sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_
                    struct sonde_buf *out, struct sonde_diag *diag) {
     struct draw_tree_options tree_options = {.type_index = options->type_index,
                                              .base_index = options->type_index,
-                                             .merge_threads = true};
+                                             .merge_threads = true,
+                                             .readable_names = options->function != NULL};
     struct draw_tree *tree = NULL;
     if (options->comparison && options->comparison->functions) {
         put_comparison(profile, options->type_index, options->comparison, out);
@@ -363,8 +372,8 @@ sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_
     tree_options.leaves = leaves;
     sonde_err err = leaves ? draw_tree_build(profile, &tree_options, &tree, diag)
                            : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    if (!err && sum_and_put(tree, leaves, profile, options, out))
-        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    if (!err)
+        err = sum_and_put(tree, leaves, profile, options, out, diag);
     draw_tree_destroy(tree);
     free(leaves);
     return err;

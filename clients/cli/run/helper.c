@@ -6,13 +6,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#define STOP_MS 5000
+#define LOOK_MS 10 /* how often to look at a process that has no pidfd */
 
 uint64_t helper_now_ms(void) {
     return (uint64_t)clock_ms(CLOCK_MONOTONIC);
@@ -145,4 +150,50 @@ void helper_print_last_lines(const struct helper *helper) {
 void helper_signal(const struct helper *helper, int signal_number) {
     if (helper->pid > 0)
         kill(helper->pid, signal_number);
+}
+
+sonde_err helper_wait_ready(struct helper *helper, uint64_t timeout_ms, int signals,
+                            struct sonde_diag *diag) {
+    uint64_t now = helper_now_ms(), until = now + timeout_ms;
+    int status;
+    for (; !helper->ready && now < until; now = helper_now_ms()) {
+        struct pollfd waiting[] = {{helper->output, POLLIN, 0}, {signals, POLLIN, 0}};
+        poll(waiting, 2, (int)(until - now));
+        if (waiting[1].revents & POLLIN)
+            return sonde_fail(diag, SONDE_CANCELLED, "interrupted");
+        helper_read(helper);
+        if (!helper->ready && helper->output < 0)
+            break; /* it has exited */
+    }
+    if (helper->ready)
+        return SONDE_OK;
+    bool has_exited = helper_reap(helper, &status);
+    if (helper_gave_reason(helper))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "%s cannot start: %.400s", helper->name,
+                          helper_last_line(helper));
+    return sonde_fail(diag, SONDE_UNAVAILABLE, "%s %s%s%.120s", helper->name,
+                      has_exited || helper->output < 0 ? "exited during startup"
+                                                       : "did not become ready",
+                      helper->line_count ? ": " : "", helper_last_line(helper));
+}
+
+static bool ends_within(struct helper *helper, int timeout_ms) {
+    int status, fd = helper->pid > 0 ? (int)syscall(SYS_pidfd_open, helper->pid, 0) : -1;
+    uint64_t until = helper_now_ms() + (uint64_t)timeout_ms;
+    while (helper->pid > 0 && !helper_reap(helper, &status) && helper_now_ms() < until) {
+        helper_read(helper); /* so that it does not wait for a full pipe */
+        struct pollfd waiting[] = {{fd, POLLIN, 0}, {helper->output, POLLIN, 0}};
+        poll(waiting, 2, fd < 0 ? LOOK_MS : timeout_ms);
+    }
+    if (fd >= 0)
+        close(fd);
+    return helper->pid == 0;
+}
+
+void helper_stop(struct helper *helper) {
+    helper_signal(helper, SIGTERM);
+    if (ends_within(helper, STOP_MS))
+        return;
+    helper_signal(helper, SIGKILL);
+    (void)ends_within(helper, STOP_MS);
 }

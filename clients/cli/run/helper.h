@@ -58,4 +58,11 @@ bool helper_gave_reason(const struct helper *helper);
 /* Sends it a signal if it is running. */
 void helper_signal(const struct helper *helper, int signal_number);
 
+/* For owners without a supervisor. Waits until it is ready; SONDE_UNAVAILABLE with its last line if
+ * it exits or does not become ready. SONDE_CANCELLED if `signals`, a signalfd, has a signal. */
+SONDE_MUST_USE sonde_err helper_wait_ready(struct helper *helper, uint64_t timeout_ms, int signals,
+                                           struct sonde_diag *diag);
+/* Terminates it and waits; kills it after 5 seconds. Accepts one that is not running. */
+void helper_stop(struct helper *helper);
+
 #endif

@@ -4,15 +4,10 @@
 #include "api/os/paths.h"
 #include "clients/cli/run/install.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-
-#define STOP_MS 5000
-#define LOOK_MS 10 /* how often to look at a process that has no pidfd */
 
 /* Prints "grpc: ADDR" for addresses of --grpc. */
 static void on_line(void *context, const char *line) {
@@ -43,30 +38,6 @@ sonde_err private_sonded_prepare(struct private_sonded *sonded, const struct run
     helper_add(helper, "--grpc");
     helper_add(helper, sonded->address);
     return SONDE_OK;
-}
-
-static sonde_err wait_until_ready(struct helper *helper, int signals, struct sonde_diag *diag) {
-    uint64_t now = helper_now_ms(), until = now + PRIVATE_SONDED_READY_MS;
-    int status;
-    for (; !helper->ready && now < until; now = helper_now_ms()) {
-        struct pollfd waiting[] = {{helper->output, POLLIN, 0}, {signals, POLLIN, 0}};
-        poll(waiting, 2, (int)(until - now));
-        if (waiting[1].revents & POLLIN)
-            return sonde_fail(diag, SONDE_CANCELLED, "interrupted");
-        helper_read(helper);
-        if (!helper->ready && helper->output < 0)
-            break; /* it has exited */
-    }
-    if (helper->ready)
-        return SONDE_OK;
-    bool has_exited = helper_reap(helper, &status);
-    if (helper_gave_reason(helper))
-        return sonde_fail(diag, SONDE_UNAVAILABLE, "sonded cannot start: %.400s",
-                          helper_last_line(helper));
-    return sonde_fail(diag, SONDE_UNAVAILABLE, "sonded %s%s%.120s",
-                      has_exited || helper->output < 0 ? "exited during startup"
-                                                       : "did not become ready",
-                      helper->line_count ? ": " : "", helper_last_line(helper));
 }
 
 /* Whether sonded could create the directory or write to it. */
@@ -105,31 +76,13 @@ sonde_err private_service_start(struct private_service *service, const sigset_t 
     if (!err)
         err = helper_start(&sonded->helper, diag);
     if (!err)
-        err = wait_until_ready(&sonded->helper, signals, diag);
+        err = helper_wait_ready(&sonded->helper, PRIVATE_SONDED_READY_MS, signals, diag);
     if (err)
         private_service_stop(service);
     return err;
 }
 
-static bool ends_within(struct helper *helper, int timeout_ms) {
-    int status, fd = helper->pid > 0 ? (int)syscall(SYS_pidfd_open, helper->pid, 0) : -1;
-    uint64_t until = helper_now_ms() + (uint64_t)timeout_ms;
-    while (helper->pid > 0 && !helper_reap(helper, &status) && helper_now_ms() < until) {
-        helper_read(helper); /* so that it does not wait for a full pipe */
-        struct pollfd waiting[] = {{fd, POLLIN, 0}, {helper->output, POLLIN, 0}};
-        poll(waiting, 2, fd < 0 ? LOOK_MS : timeout_ms);
-    }
-    if (fd >= 0)
-        close(fd);
-    return helper->pid == 0;
-}
-
 void private_service_stop(struct private_service *service) {
-    struct helper *helper = &service->sonded.helper;
-    helper_signal(helper, SIGTERM);
-    if (!ends_within(helper, STOP_MS)) {
-        helper_signal(helper, SIGKILL);
-        (void)ends_within(helper, STOP_MS);
-    }
+    helper_stop(&service->sonded.helper);
     rundir_remove(&service->dir);
 }

@@ -150,6 +150,7 @@ static void set_table(struct sonde_draw_options *options, const struct source_ta
         return;
     options->max_rows = table->rows;
     options->by_total = table->by_total;
+    options->function = table->function;
     options->full_names = table->full_names;
     options->max_columns = table->full_names ? 0 : output_columns("-");
 }

@@ -12,6 +12,7 @@
 struct source_table {
     uint64_t rows; /* 0 = all */
     bool by_total, full_names;
+    const char *function; /* its callers and what it calls instead; NULL = the table */
 };
 
 struct source_settings {

@@ -25,6 +25,8 @@ static const struct sonde_option table[] = {
      "number of functions to print (default 30; 0: all)"},
     {"cum", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.by_total), 0, 0,
      "sort by the total of a function instead of its own time"},
+    {"peek", 0, "FUNCTION", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, table.function), 0,
+     0, "print a function's callers and what it calls; * is any text"},
     {"full-names", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.full_names), 0,
      0, "print C++ names with all arguments, whatever the terminal's width"},
     {"type", 't', "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, source.type), 0, 0,

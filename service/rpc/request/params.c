@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MAX_TITLE         200
+#define MAX_FUNCTION      1024
 #define MAX_OWNER         64
 #define MAX_NAME          63
 #define UUID_LEN          32
@@ -112,7 +113,10 @@ sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rend
     rendering->options.max_rows = message->max_rows;
     rendering->options.full_names = message->full_names;
     rendering->options.hide_idle = message->hide_idle;
-    return check_length("rendering.title", message->title, MAX_TITLE, diag);
+    rendering->options.by_total = message->by_total;
+    rendering->options.function = *message->function ? message->function : NULL;
+    sonde_err err = check_length("rendering.function", message->function, MAX_FUNCTION, diag);
+    return err ? err : check_length("rendering.title", message->title, MAX_TITLE, diag);
 }
 
 sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_rendering *rendering,
@@ -152,6 +156,9 @@ struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
     options.split_threads = wanted->split_threads;
     options.full_names = wanted->full_names;
     options.hide_idle = wanted->hide_idle;
+    options.max_rows = wanted->max_rows;
+    options.by_total = wanted->by_total;
+    options.function = wanted->function;
     options.gzip_level = wanted->gzip_level;
     options.limit_kernel_frames = wanted->limit_kernel_frames;
     options.max_kernel_frames = wanted->max_kernel_frames;

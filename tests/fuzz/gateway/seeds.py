@@ -79,6 +79,8 @@ REQUESTS = {
     "render": ("/pyroscope/render-diff", 0, "", "", "leftQuery=memory:inuse_space:bytes:space:bytes%7B%7D&leftFrom=1&leftUntil=2&"
                "rightQuery=a:b:c:d:e&maxNodes=3", "", "", "", "", "", ""),
     "dot": ("/pyroscope/render", 0, "", "", "query=a:b:c:d:e&format=dot", "", "", "", "", "", ""),
+    "mcp": ("/mcp", 1, "", "", "", "", "", "application/json", "", "",
+            '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"why_no_data","arguments":{"target":"a"}}}'),
     "hostile": ("/v1/targets", 0, "\x00\x05\x01", "", "", "", "", "", "", "", ""),
 }
 

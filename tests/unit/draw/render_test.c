@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/render.h"
 #include "tests/unit/check.h"
+#include "tests/unit/draw/fixture.h"
+
+#include <stdlib.h>
 
 static char text[512];
 
@@ -101,4 +104,67 @@ TEST(render_json_escapes_quotes_controls_and_the_start_of_tags) {
 TEST(control_characters_and_marks_of_direction_do_not_leave_in_documents) {
     CHECK_STR(xml("a\xc2\x9b\xe2\x80\x8f\xd8\x9cü", 0), "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdü");
     CHECK_STR(json("a\xc2\x9b\xe2\x80\xae\xe2\x81\xa6ü"), "\"a\\u009b\\u202e\\u2066ü\"");
+}
+
+/* ---- One function ---- */
+
+static char *peek(const char *fixture_name, const char *function, sonde_err expected,
+                  struct sonde_diag *diag) {
+    struct sonde_profile *profile = fixture(fixture_name);
+    struct sonde_draw_options options = {.function = function};
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_TEXT_TOP, &options, &out, diag), ==, expected);
+    sonde_profile_destroy(profile);
+    sonde_buf_puts(&out, "");
+    return out.data;
+}
+
+static void check_peek(const char *function, const char *const *parts) {
+    char *table = peek("server", function, SONDE_OK, NULL);
+    for (; *parts; parts++)
+        if (!strstr(table, *parts))
+            check_fail(__FILE__, __LINE__, "%s lacks %s:\n%s", function, *parts, table);
+    free(table);
+}
+
+#define CHECK_PEEK(function, ...) check_peek(function, (const char *const[]){__VA_ARGS__, NULL})
+
+/* The fixture has run_command → get_key → run_command → get_key three times. */
+TEST(recursion_counts_once_and_callers_add_up_to_the_total) {
+    CHECK_PEEK("run_command", "total          583   60.0% ±3.1  of the profile\n",
+               "itself          60    6.2% ±1.5  of the profile\n",
+               "total:\n       583  100.0% ±0.3   parse_header  [server]\n",
+               "total:\n       523   89.7% ±2.5   get_key  [server]\n\n",
+               "Heaviest of 1 call paths");
+    CHECK_PEEK(
+        "get_key", "total          523 ", "itself         123 ",
+        "total:\n       523  100.0% ±0.4   run_command  [server]\n",
+        "total:\n       400   76.5% ±3.6   copy_bytes  [libfixture.so.1]\n         3    0.6% ±0.7  "
+        " run_command  [server]\n");
+}
+
+TEST(a_pattern_means_all_functions_that_match) {
+    CHECK_PEEK("copy_*", "total          449 ", "       400   89.1% ±2.9   get_key",
+               "        40    8.9% ±2.6   background_jobs", "         9    2.0% ±1.4   [truncated]",
+               "none\n", "Heaviest of 3 call paths");
+    CHECK_PEEK("*_*y*", "Function:  read_query", "     and:  get_key", "total          882 ",
+               "itself         602 ");
+    CHECK_PEEK("main", "(no caller)");
+}
+
+TEST(the_root_calls_the_outermost_functions) {
+    CHECK_PEEK("all", "total          972  100.0%", "itself           0    0.0%",
+               "total:\n       833   85.7% ±2.2   main  [server]\n       130   13.4% ±2.1   "
+               "thread_start  [libfixture.so.1]\n         9    0.9% ±0.6   [truncated]\n");
+}
+
+TEST(a_function_that_does_not_exist_is_refused_with_similar_names) {
+    struct sonde_diag diag = {0};
+    free(peek("server", "KEY", SONDE_NOT_FOUND, &diag));
+    CHECK_STR(diag.text, "the profile has no function \"KEY\"; similar: get_key");
+    free(peek("server", "nothing", SONDE_NOT_FOUND, &diag));
+    CHECK_STR(diag.text, "the profile has no function \"nothing\"; * stands for any characters");
+    char *table = peek("empty", "main", SONDE_OK, NULL);
+    CHECK(strstr(table, "no samples"));
+    free(table);
 }
