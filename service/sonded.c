@@ -12,6 +12,7 @@
 #include "service/engine/engine.h"
 #include "service/engine/heap/heap.h"
 #include "service/engine/perf_data/perf_data.h"
+#include "service/rpc/annotate/annotate_main.h"
 #include "service/engine/unwind_check/check_worker.h"
 #include "service/export/export.h"
 #include "service/function_times/function_recorder.h"
@@ -450,6 +451,7 @@ int main(int argc, char **argv) {
     if (symbol_fetch_is_asked(argc, argv))
         return symbol_fetch_main(argc, argv);
     perf_data_main(argc, argv);
+    annotate_main(argc, argv);
     static struct settings defaults, loaded; /* for SIGHUP */
     static struct settings_reload again;
     struct settings settings = {
