@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/annotate/print.h"
+
+#include "clients/cli/cli.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void print_columns_header(const struct view *view) {
+    printf(view->has_base ? "%8s %8s %8s %8s" : "%8s %8s", "SELF", "TOTAL", "BASE", "CHANGE");
+}
+
+static void put_share(double share) {
+    if (share > 0)
+        printf("%7.2f%%", 100 * share);
+    else
+        printf("%8s", "");
+}
+
+void print_columns(const struct view *view, const struct view_counts *counts) {
+    static const struct view_counts none[VIEW_SIDES];
+    counts = counts ? counts : none;
+    put_share(counts[VIEW_NOW].self);
+    putchar(' ');
+    put_share(counts[VIEW_NOW].total);
+    if (!view->has_base)
+        return;
+    putchar(' ');
+    put_share(counts[VIEW_BASE].total);
+    if (print_has_counts(counts))
+        printf(" %+7.2f%%", 100 * (counts[VIEW_NOW].total - counts[VIEW_BASE].total));
+    else
+        printf(" %8s", "");
+}
+
+const char *print_base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void print_target(const struct view *view, const Sonde__V1__CodeInstruction *code) {
+    const char *name =
+        code->target_name < view->code->n_strings ? view->code->strings[code->target_name] : "";
+    if (!*name)
+        return;
+    fputs("  <", stdout);
+    cli_put_name(stdout, name);
+    if (code->target_offset)
+        printf("+0x%" PRIx64, code->target_offset);
+    putchar('>');
+}
