@@ -2,8 +2,8 @@
 #include "service/engine/perf_data/perf_data.h"
 
 #include "api/os/file_limit.h"
-#include "api/os/own_data_dir.h"
 #include "api/profile/pprof/pprof.h"
+#include "api/settings/own_data_dir.h"
 #include "service/engine/perf_data/parts.h"
 
 #include <errno.h>

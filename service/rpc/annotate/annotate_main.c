@@ -2,7 +2,7 @@
 #include "service/rpc/annotate/annotate_main.h"
 
 #include "api/os/file_limit.h"
-#include "api/os/own_data_dir.h"
+#include "api/settings/own_data_dir.h"
 #include "service/rpc/annotate/code_message.h"
 #include "service/symbol/symbol.h"
 

@@ -33,7 +33,7 @@ void print_columns(const struct view *view, const struct view_counts *counts);
 static inline bool print_has_counts(const struct view_counts *counts) {
     return counts[VIEW_NOW].total > 0 || counts[VIEW_BASE].total > 0;
 }
-/* "src/mix.h" -> "mix.h" */
+/* The part behind the last slash. */
 const char *print_base_name(const char *path);
 /* The function that a call or jump goes to, as " <memcpy+0x10>"; nothing if it stays inside. */
 void print_target(const struct view *view, const Sonde__V1__CodeInstruction *code);

@@ -55,7 +55,7 @@ static bool draw_arrows(struct listing *listing) {
     return good;
 }
 
-/* A heading where the line changes: "42  x = mix(x);", or "mix.h:12, inlined at app.c:42". */
+/* A heading where the line changes, with the call of an inlined one. */
 static void put_place(const struct listing *listing, uint32_t number) {
     const struct view *view = listing->view;
     const struct view_place *place = number == VIEW_NONE ? NULL : &view->places[number];

@@ -5,7 +5,7 @@
 #ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_PROFILES_H
 #define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_PROFILES_H
 
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 
 #include <sys/types.h>
 

@@ -19,7 +19,7 @@ static int open_regular(const char *path, struct stat *info) {
     return fd;
 }
 
-/* "/build/shop/src/a.c" below "/home/me/shop": first build/shop/src/a.c, at last a.c. */
+/* First with the whole path, at last with its base name. */
 static int open_below(const char *directory, size_t len, const char *name, char path[PATH_MAX],
                       struct stat *info) {
     int fd = -1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 
 #include "api/profile/heap/jemalloc.h"
 #include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
-#include "clients/cli/verbs/perf_data.h"
+#include "clients/cli/verbs/source/perf_data.h"
 
 #include <errno.h>
 #include <fcntl.h>

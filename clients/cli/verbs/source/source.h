@@ -2,8 +2,8 @@
  *
  * The input of `top`, `draw`, `diff` and `annotate`: a profile file, or a capture of a target. An
  * argument with a slash or a known extension is a file. Main thread only. */
-#ifndef SONDE_CLIENTS_CLI_VERBS_SOURCE_H
-#define SONDE_CLIENTS_CLI_VERBS_SOURCE_H
+#ifndef SONDE_CLIENTS_CLI_VERBS_SOURCE_SOURCE_H
+#define SONDE_CLIENTS_CLI_VERBS_SOURCE_SOURCE_H
 
 #include "clients/cli/capture.h"
 #include "clients/cli/cli.h"

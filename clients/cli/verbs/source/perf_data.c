@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/verbs/perf_data.h"
+#include "clients/cli/verbs/source/perf_data.h"
 
 #include "clients/cli/run/sonded_once.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/os/own_data_dir.h"
+#include "api/settings/own_data_dir.h"
 
 #include "api/os/own_folder.h"
 #include "api/os/paths.h"
