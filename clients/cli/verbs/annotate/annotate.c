@@ -189,7 +189,7 @@ static void print_header(const struct annotation *annotation) {
     const struct view *view = &annotation->view;
     const struct subject *subject = &annotation->now;
     struct sonde_value_type type = sonde_profile_type(subject->profile, subject->type);
-    cli_put_whole_name(stdout, subject->name);
+    print_function(stdout, subject->name);
     fputs(" in ", stdout);
     cli_put_whole_name(stdout, *subject->path ? subject->path : "?");
     printf(": %.2f%% self, %.2f%% total of %s", 100 * view->counts[VIEW_NOW].self,

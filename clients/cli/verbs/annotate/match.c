@@ -24,7 +24,9 @@ static bool is_readable(const struct sonde_profile *profile, uint32_t function, 
     if (!strstr(whole, name)) /* cheap, and usual */
         return false;
     draw_readable_name(&readable, whole, false);
-    bool same = readable.data && strcmp(readable.data, name) == 0;
+    size_t len = strlen(name);
+    bool same = readable.data && strncmp(readable.data, name, len) == 0 &&
+                (readable.data[len] == 0 || strncmp(readable.data + len, "(...)", 5) == 0);
     sonde_buf_finish(&readable);
     return same;
 }

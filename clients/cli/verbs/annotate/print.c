@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/annotate/print.h"
 
+#include "api/draw/names/readable_name.h"
 #include "clients/cli/cli.h"
 
 #include <inttypes.h>
@@ -38,13 +39,20 @@ const char *print_base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+void print_function(FILE *out, const char *name) {
+    struct sonde_buf readable = {0};
+    draw_readable_name(&readable, name, false);
+    cli_put_whole_name(out, readable.data ? readable.data : name);
+    sonde_buf_finish(&readable);
+}
+
 void print_target(const struct view *view, const Sonde__V1__CodeInstruction *code) {
     const char *name =
         code->target_name < view->code->n_strings ? view->code->strings[code->target_name] : "";
     if (!*name)
         return;
     fputs("  <", stdout);
-    cli_put_name(stdout, name);
+    print_function(stdout, name);
     if (code->target_offset)
         printf("+0x%" PRIx64, code->target_offset);
     putchar('>');

@@ -8,6 +8,8 @@
 #include "clients/cli/verbs/annotate/source_text.h"
 #include "clients/cli/verbs/annotate/view.h"
 
+#include <stdio.h>
+
 struct print_options {
     bool all;
     struct source_texts *texts;
@@ -35,6 +37,8 @@ static inline bool print_has_counts(const struct view_counts *counts) {
 }
 /* The part behind the last slash. */
 const char *print_base_name(const char *path);
+/* A name without parameters, as tables have it. */
+void print_function(FILE *out, const char *name);
 /* The function that a call or jump goes to, as " <memcpy+0x10>"; nothing if it stays inside. */
 void print_target(const struct view *view, const Sonde__V1__CodeInstruction *code);
 

@@ -68,7 +68,7 @@ static void put_place(const struct listing *listing, uint32_t number) {
         cli_put_text(stdout, text);
     if (place->parent != VIEW_NONE) {
         fputs(text ? "  (" : "(", stdout);
-        cli_put_name(stdout, place->function);
+        print_function(stdout, place->function);
         const struct view_place *call = &view->places[place->parent];
         printf(", inlined at %s:%u)", print_base_name(call->file), call->line);
     }

@@ -136,7 +136,7 @@ static void put_inlined(const struct lines *lines, uint32_t parent, uint32_t dep
             printf(" %6s  ", "");
             put_indent(depth);
             fputs("  inlined: ", stdout);
-            cli_put_name(stdout, place->function);
+            print_function(stdout, place->function);
             printf(*place->file ? " (%s)\n" : "\n", print_base_name(place->file));
         }
         before = place;
