@@ -2,12 +2,15 @@
 """`sonde annotate` with programs whose samples the test chooses: it writes files of perf with pcs of instructions that it has looked up."""
 
 import collections
+import http.server
 import json
 import os
 import re
 import shutil
 import subprocess
+import threading
 import time
+import urllib.parse
 
 from tests.cli import check, perf_files as made
 
@@ -267,6 +270,37 @@ def test_a_source_that_is_newer_or_missing_is_said_to_be():
         check.contains(sonde("annotate", "busy", "perf.data", "--source-path", "moved:moved/src").stdout, "x / 3 * 7 + 11")
     finally:
         shutil.move(f"{FOLDER}/moved/src/planted.c", f"{FOLDER}/planted.c")
+
+
+def test_a_source_comes_from_a_debuginfod_server():
+    planted()
+    if not shutil.which("debuginfod-find"):
+        raise check.Skip("debuginfod is not installed")
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(urllib.parse.unquote(self.path))
+            body = PLANTED.replace("sink = x;", "sink = x; // from the server").encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        os.rename(f"{FOLDER}/planted.c", f"{FOLDER}/away.c")
+        os.environ.update(DEBUGINFOD_URLS=f"http://127.0.0.1:{server.server_address[1]}", DEBUGINFOD_CACHE_PATH=f"{FOLDER}/sources")
+        try:
+            check.contains(sonde("annotate", "busy", "perf.data", "--all-lines").stdout, "from the server")
+        finally:
+            os.rename(f"{FOLDER}/away.c", f"{FOLDER}/planted.c")
+            del os.environ["DEBUGINFOD_URLS"]
+            server.shutdown()
+    check.equal(asked, [f"/buildid/{build_id('planted').hex()}/source/{FOLDER}/planted.c".replace("//", "/")], "requests")
 
 
 def test_two_profiles_are_compared_line_by_line():

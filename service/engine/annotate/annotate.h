@@ -83,6 +83,12 @@ SONDE_MUST_USE sonde_err annotate_module(struct symbol_store *store, struct symb
                                          struct annotate_answer *answer, struct sonde_diag *diag);
 void annotate_finish(struct annotate_answer *answer);
 
+/* The same for a file that the engine's store knows by its build-id. SONDE_NOT_FOUND,
+ * SONDE_INVALID_ARGUMENT. */
+SONDE_MUST_USE sonde_err engine_annotate(struct engine *engine, const char *build_id,
+                                         const struct annotate_request *request,
+                                         struct annotate_answer *answer, struct sonde_diag *diag);
+
 /* Opens the file that a profile names: at its path or, with a pid, where that process has it; else
  * by build-id. SONDE_NOT_FOUND says what was found instead. The caller releases *module. */
 SONDE_MUST_USE sonde_err annotate_open(struct symbol_store *store, const char *path,

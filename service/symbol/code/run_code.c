@@ -145,7 +145,9 @@ static sonde_err check(const struct symbol_module *module,
                           "%s has no file with its code, so there are no instructions to show",
                           module->kind == SYMBOL_MODULE_KERNEL ? "the kernel" : "JIT code");
     if (module->fd < 0 || !module->store->worker)
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%.100s is gone, so its code cannot be shown",
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "only tables of %.60s are here, not its code: start it, or upload it "
+                          "(`sonde symbol --upload`)",
                           module->path);
     return SONDE_OK;
 }

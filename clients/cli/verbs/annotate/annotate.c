@@ -237,6 +237,8 @@ static sonde_err annotate(struct annotation *annotation, const char *word,
         err = refuse_several(annotation, diag);
     if (!err)
         err = count(annotation);
+    annotation->texts.build_id =
+        annotation->code ? annotation->code->build_id : annotation->now.build_id;
     if (!err)
         err = print(annotation);
     if (err)

@@ -26,7 +26,7 @@ static bool is_readable(const struct sonde_profile *profile, uint32_t function, 
     draw_readable_name(&readable, whole, false);
     size_t len = strlen(name);
     bool same = readable.data && strncmp(readable.data, name, len) == 0 &&
-                (readable.data[len] == 0 || strncmp(readable.data + len, "(...)", 5) == 0);
+                (readable.data[len] == 0 || readable.data[len] == '(');
     sonde_buf_finish(&readable);
     return same;
 }

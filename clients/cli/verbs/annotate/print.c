@@ -7,6 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define TAB 8u
+
 void print_columns_header(const struct view *view) {
     printf(view->has_base ? "%8s %8s %8s %8s" : "%8s %8s", "SELF", "TOTAL", "BASE", "CHANGE");
 }
@@ -37,6 +39,19 @@ void print_columns(const struct view *view, const struct view_counts *counts) {
 const char *print_base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+/* Tabs are expanded, because columns precede the text. */
+void print_source(const char *text) {
+    char line[1001];
+    size_t len = 0;
+    for (; *text && len < sizeof line - TAB; text++) {
+        size_t stop = *text == '\t' ? len + TAB - len % TAB : len + 1;
+        while (len < stop)
+            line[len++] = *text == '\t' ? ' ' : *text;
+    }
+    line[len] = 0;
+    cli_put_text(stdout, line);
 }
 
 void print_function(FILE *out, const char *name) {

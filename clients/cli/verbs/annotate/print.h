@@ -37,6 +37,8 @@ static inline bool print_has_counts(const struct view_counts *counts) {
 }
 /* The part behind the last slash. */
 const char *print_base_name(const char *path);
+/* A line of a source file, at most 1000 bytes. */
+void print_source(const char *text);
 /* A name without parameters, as tables have it. */
 void print_function(FILE *out, const char *name);
 /* The function that a call or jump goes to, as " <memcpy+0x10>"; nothing if it stays inside. */

@@ -65,7 +65,7 @@ static void put_place(const struct listing *listing, uint32_t number) {
     printf("  %s:%u  ", print_base_name(place->file), place->line);
     const char *text = source_text_line(listing->options->texts, place->file, place->line);
     if (text)
-        cli_put_text(stdout, text);
+        print_source(text);
     if (place->parent != VIEW_NONE) {
         fputs(text ? "  (" : "(", stdout);
         print_function(stdout, place->function);

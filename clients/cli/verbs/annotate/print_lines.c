@@ -81,7 +81,7 @@ static void put_indent(uint32_t depth) {
 static void put_text(const struct lines *lines, const char *file, uint32_t line) {
     const char *text = source_text_line(lines->options->texts, file, line);
     if (text)
-        cli_put_text(stdout, text);
+        print_source(text);
     else if (line > 0)
         printf("%s:%u", print_base_name(file), line);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/annotate/source_text.h"
 
+#include "clients/cli/verbs/annotate/fetch_source.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -44,6 +46,8 @@ static int find(const struct source_texts *texts, const char *name, char path[PA
         snprintf(path, PATH_MAX, "%s", name);
         fd = open_regular(path, info);
     }
+    if (fd < 0 && texts->build_id && fetch_source(texts->build_id, name, path))
+        fd = open_regular(path, info);
     return fd;
 }
 

@@ -2,7 +2,7 @@
  *
  * Source files, by the paths that debug information has for them. They are looked for below the
  * directories of --source-path, first with the whole path, then with fewer and fewer of its leading
- * directories; then at the path itself. Main thread only. */
+ * directories; then at the path itself; then on debuginfod servers. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_SOURCE_TEXT_H
 #define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_SOURCE_TEXT_H
 
@@ -23,6 +23,7 @@ struct source_file {
 struct source_texts {
     const char *const *directories; /* each may be several, with ':' between */
     size_t directory_count;
+    const char *build_id; /* of the program, for debuginfod servers; NULL = unknown */
     struct source_file files[SOURCE_FILES];
     size_t count;
 };
