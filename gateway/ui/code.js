@@ -6,7 +6,7 @@ import { button, h, message, percent } from './dom.js';
 import { showDialog } from './menu.js';
 
 const ASKED = 200, AROUND = 8, WHOLE = 2000, TRIES = 5;
-const elfBase = ({ address, start, offset }) => BigInt(address) - BigInt(start) + BigInt(offset);
+const elfBase = ({ address, start, offset }) => BigInt(address) - BigInt(start) + BigInt(offset); // the place in the file
 const hex = (value) => `0x${BigInt(value).toString(16)}`;
 const codeBase = (path) => path.slice(path.lastIndexOf('/') + 1);
 
@@ -68,8 +68,9 @@ export function addCounts(instructions, items, whole, shift) {
 }
 
 async function fetchCode(items, start) {
-    const { place } = items[0], near = items.filter((item) => item.place.start === place.start).slice(0, ASKED);
-    const path = `/v1/code?build_id=${encodeURIComponent(place.build)}&start=${hex(place.start)}&offset=${hex(place.offset)}&address=${near.map((item) => hex(item.place.address)).join()}${start ? `&function=${hex(start)}` : ''}`;
+    // History has places in files, of which any page with code says where they are.
+    const { place } = items[0], page = place.start ? null : BigInt(place.address) & ~0xfffn, near = items.filter((item) => item.place.start === place.start).slice(0, ASKED);
+    const path = `/v1/code?build_id=${encodeURIComponent(place.build)}&start=${hex(page ?? place.start)}&offset=${hex(page ?? place.offset)}&address=${near.map((item) => hex(item.place.address)).join()}${start ? `&function=${hex(start)}` : ''}`;
     let answer = await getJson(path);
     for (let i = 0; i < TRIES && answer.withoutLines === 'CONVERTING'; i++) answer = await getJson(path);
     return answer;

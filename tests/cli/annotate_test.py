@@ -120,6 +120,23 @@ def planted():
     return pcs
 
 
+def number(value):
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes(out + bytes([value]))
+
+
+def message(*fields):
+    """Of protobuf: (field, number, bytes or str)."""
+    out = b""
+    for field, value in fields:
+        value = value.encode() if isinstance(value, str) else value
+        out += number(field << 3) + number(value) if isinstance(value, int) else number(field << 3 | 2) + number(len(value)) + value
+    return out
+
+
 def near(found, expected, what):
     assert abs(found - expected) < 1e-6, f"{what}: {found}, not {expected}"
 
@@ -207,6 +224,7 @@ def test_an_unknown_function_is_refused_with_the_nearest_name():
     planted()
     check.contains(sonde("annotate", "bussy", "perf.data", status=1).stderr, "did you mean \"busy\"?")
     check.contains(sonde("annotate", "nothing_like_it", "perf.data", status=1).stderr, "`sonde top` lists the functions")
+    check.contains(sonde("annotate", "", "perf.data", status=2).stderr, "a function is needed")
     check.contains(sonde("annotate", "busy@0x12", "perf.data", status=1).stderr, "no function starts at 0x12")
 
 
@@ -324,6 +342,20 @@ def test_a_base_of_another_build_is_compared_by_lines():
     found = annotate("busy", "newer.data", "--base", "older.data")
     line = next(line for line in found["lines"] if line["line"] == LINES["HOT"] and line["parent"] == -1 and line["total"] > 0)
     near(line["baseSelf"], 0.25, "base")
+
+
+def test_addresses_of_a_mapping_without_a_range_are_offsets_in_the_file():
+    """As in profiles of the history. The program is linked at 0x400000."""
+    pcs = planted()
+    texts = ("", "cpu", "nanoseconds", f"{FOLDER}/planted", build_id("planted").hex(), "busy")
+    with open(f"{FOLDER}/history.pb", "wb") as file:
+        file.write(message((1, message((1, 1), (2, 2))), (2, message((1, 1), (2, 30))), (2, message((1, 2), (2, 70))),
+                           (3, message((1, 1), (5, 3), (6, 4))), (5, message((1, 1), (2, 5))),
+                           *((4, message((1, location), (2, 1), (3, pcs[name] - made.TEXT), (4, message((1, 1))))) for location, name in ((1, "hot"), (2, "mix"))),
+                           *((6, text) for text in texts)))
+    found = {int(one["address"], 16): one["self"] for one in annotate("busy", "history.pb")["instructions"]}
+    near(found[pcs["hot"]], 0.3, "self of one instruction")
+    near(found[pcs["mix"]], 0.7, "self of another")
 
 
 def test_a_function_of_ten_megabytes_shows_what_is_around_its_samples():

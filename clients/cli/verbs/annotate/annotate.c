@@ -267,7 +267,7 @@ static int on_annotate(int argc, char **argv) {
     int status;
     if (!cli_options(&verb_annotate, &settings, false, &argc, argv, &status))
         return status;
-    if (argc < 2)
+    if (argc < 2 || !argv[1][0])
         return cli_usage(&verb_annotate, "a function is needed; `sonde top` lists them");
     if (argc > 3)
         return cli_usage(&verb_annotate, "unexpected argument \"%s\"", argv[3]);

@@ -14,57 +14,78 @@
 #define MAX_ADDRESSES 65536u
 #define RANGE_BITS    40 /* of a mapping's own range */
 #define KEPT_BITS     24
+#define PAGE          4096u
 #define WAIT_MS       60000u
+
+struct origin {
+    uint64_t start, limit, offset;
+};
 
 struct building {
     Sonde__V1__GetCodeRequest message;
     Sonde__V1__SymbolMapping *mappings;
+    struct origin *origins; /* of the mappings */
 };
 
-static uint64_t base_of(size_t number, const struct sonde_mapping *mapping) {
-    return ((uint64_t)(number + 1) << RANGE_BITS) | (mapping->start & ((1ull << KEPT_BITS) - 1));
+/* A range that begins at `start` in the profile gets this one. */
+static uint64_t base_of(size_t number, uint64_t start) {
+    return ((uint64_t)(number + 1) << RANGE_BITS) | (start & ((1ull << KEPT_BITS) - 1));
 }
 
-/* Returns the number; MAX_MAPPINGS if there are too many. `numbers` are per mapping id. */
-static size_t add_mapping(struct building *building, const struct subject *subject, uint32_t id,
-                          uint32_t *numbers) {
-    const struct sonde_mapping *from = sonde_profile_mapping(subject->profile, id);
+/* The addresses of a mapping without a range are offsets in the file, as the history has them. Any
+ * page that has code places them. */
+static struct sonde_mapping range_of(const struct sonde_mapping *mapping, uint64_t address) {
+    struct sonde_mapping range = *mapping;
+    if (mapping->limit == 0) {
+        range.start = range.offset = address & ~(uint64_t)(PAGE - 1);
+        range.limit = range.start + PAGE;
+    }
+    return range;
+}
+
+/* Returns the number of the range in the message, to which it is added if it is new; MAX_MAPPINGS
+ * if there are too many. */
+static size_t add_range(struct building *building, const struct sonde_mapping *range) {
     Sonde__V1__GetCodeRequest *message = &building->message;
-    if (numbers[id] || message->n_mappings == MAX_MAPPINGS)
-        return numbers[id] ? numbers[id] - 1 : MAX_MAPPINGS;
-    Sonde__V1__SymbolMapping *to = &building->mappings[message->n_mappings];
+    for (size_t i = message->n_mappings; i > 0; i--) { /* usually the last one */
+        const struct origin *at = &building->origins[i - 1];
+        if (at->start == range->start && at->limit == range->limit && at->offset == range->offset)
+            return i - 1;
+    }
+    size_t number = message->n_mappings;
+    if (number == MAX_MAPPINGS)
+        return number;
+    Sonde__V1__SymbolMapping *to = &building->mappings[number];
     sonde__v1__symbol_mapping__init(to);
-    to->start = base_of(message->n_mappings, from);
-    to->limit = to->start + (from->limit - from->start);
-    to->offset = from->offset;
+    to->start = base_of(number, range->start);
+    to->limit = to->start + (range->limit - range->start);
+    to->offset = range->offset;
+    building->origins[number] = (struct origin){range->start, range->limit, range->offset};
     message->mappings[message->n_mappings++] = to;
-    numbers[id] = (uint32_t)message->n_mappings;
-    return message->n_mappings - 1;
+    return number;
+}
+
+static uint64_t move(struct building *building, const struct sonde_mapping *mapping,
+                     uint64_t address) {
+    struct sonde_mapping range = range_of(mapping, address);
+    size_t number = add_range(building, &range);
+    return number == MAX_MAPPINGS ? 0 : base_of(number, range.start) + (address - range.start);
 }
 
 static sonde_err add_subject(struct building *building, const struct subject *subject,
                              struct sonde_diag *diag) {
-    size_t mappings = sonde_profile_mapping_count(subject->profile);
-    uint32_t *numbers = calloc(mappings + 1, sizeof *numbers);
     Sonde__V1__GetCodeRequest *message = &building->message;
-    if (!numbers)
-        return SONDE_OUT_OF_MEMORY;
-    if (message->n_addresses + subject->count > MAX_ADDRESSES) {
-        free(numbers);
+    if (message->n_addresses + subject->count > MAX_ADDRESSES)
         return sonde_fail(diag, SONDE_TOO_LARGE, "samples at more than %u addresses",
                           MAX_ADDRESSES);
-    }
     for (uint32_t i = 0; i < subject->count; i++) {
         const struct sonde_location *at =
             sonde_profile_location(subject->profile, subject->locations[i]);
-        const struct sonde_mapping *mapping =
-            at->mapping ? sonde_profile_mapping(subject->profile, at->mapping) : NULL;
-        size_t number =
-            mapping ? add_mapping(building, subject, at->mapping, numbers) : MAX_MAPPINGS;
         message->addresses[message->n_addresses++] =
-            number == MAX_MAPPINGS ? 0 : base_of(number, mapping) + (at->address - mapping->start);
+            at->mapping
+                ? move(building, sonde_profile_mapping(subject->profile, at->mapping), at->address)
+                : 0;
     }
-    free(numbers);
     return SONDE_OK;
 }
 
@@ -73,11 +94,13 @@ static sonde_err build(struct building *building, const struct fetch_request *re
     Sonde__V1__GetCodeRequest *message = &building->message;
     sonde__v1__get_code_request__init(message);
     building->mappings = calloc(MAX_MAPPINGS, sizeof *building->mappings);
+    building->origins = calloc(MAX_MAPPINGS, sizeof *building->origins);
     message->mappings = calloc(MAX_MAPPINGS, sizeof *message->mappings);
     message->addresses = calloc(MAX_ADDRESSES, sizeof *message->addresses);
-    sonde_err err = building->mappings && message->mappings && message->addresses
-                        ? SONDE_OK
-                        : SONDE_OUT_OF_MEMORY;
+    sonde_err err =
+        building->mappings && building->origins && message->mappings && message->addresses
+            ? SONDE_OK
+            : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < request->subject_count && !err; i++)
         err = add_subject(building, request->subjects[i], diag);
     message->path = (char *)request->subjects[0]->path;
@@ -123,6 +146,7 @@ sonde_err fetch_code(const struct fetch_request *request, Sonde__V1__Code **code
     if (!err)
         err = ask(&building.message, code, diag);
     free(building.mappings);
+    free(building.origins);
     free(building.message.mappings);
     free(building.message.addresses);
     return err;
