@@ -13,6 +13,8 @@ _BAZEL_RULES = {
 
 # name: (pkg-config module or "", libraries, headers, defines, deps, tools)
 _LIBRARIES = {
+    # Only headers: the worker that disassembles loads it (service/symbol/code/disassemble.c).
+    "capstone_headers": ("capstone", [], ["capstone"], [], [], []),
     "curl": ("libcurl", [], ["curl"], [], [], []),
     "dw": ("libdw", ["dw"], ["elfutils", "dwarf.h"], [], ["elf"], []),
     "elf": ("libelf", ["elf"], ["libelf.h", "gelf.h", "nlist.h"], [], [], []),

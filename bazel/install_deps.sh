@@ -10,7 +10,7 @@ set -euo pipefail
 build_packages=(
     bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
     gcc g++ git curl python3 python3-protobuf python3-yaml clang llvm bpftool libbpf-dev
-    binutils-dev libcurl4-openssl-dev libdw-dev libelf-dev libgrpc-dev libh2o-evloop-dev libiberty-dev libisal-dev libjansson-dev libjemalloc-dev
+    binutils-dev libcapstone-dev libcurl4-openssl-dev libdw-dev libelf-dev libgrpc-dev libh2o-evloop-dev libiberty-dev libisal-dev libjansson-dev libjemalloc-dev
     liblzma-dev libnanopb-dev libpcre2-dev libprotobuf-c-dev libseccomp-dev libsqlite3-dev libssl-dev libunwind-dev libzstd-dev nanopb pkg-config
     protobuf-c-compiler protobuf-compiler systemtap-sdt-dev zlib1g-dev
 )

@@ -119,6 +119,8 @@ void handle_v1_render(const struct request_context *context);
 void handle_v1_capture(const struct request_context *context);
 void handle_v1_capture_timeline(const struct request_context *context);
 void handle_v1_diff(const struct request_context *context);
+/* v1/code.c */
+void handle_v1_code(const struct request_context *context);
 /* v1/threads.c */
 void handle_v1_threads(const struct request_context *context);
 

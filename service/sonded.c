@@ -11,8 +11,6 @@
 #include "service/collect/collect.h"
 #include "service/engine/engine.h"
 #include "service/engine/heap/heap.h"
-#include "service/engine/perf_data/perf_data.h"
-#include "service/engine/unwind_check/check_worker.h"
 #include "service/export/export.h"
 #include "service/function_times/function_recorder.h"
 #include "service/process/foreign_memory.h"
@@ -25,8 +23,7 @@
 #include "service/programs/serve.h"
 #include "service/programs/start_sampler.h"
 #include "service/rpc/server.h"
-#include "service/symbol/debuginfod/debuginfod.h"
-#include "service/symbol/worker/worker.h"
+#include "service/sonded_jobs.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -443,13 +440,7 @@ static sonde_err read_source(struct settings *settings, struct sonde_diag *diag)
 }
 
 int main(int argc, char **argv) {
-    if (symbol_worker_is_asked(argc, argv))
-        return symbol_worker_main(argc, argv);
-    if (check_worker_is_asked(argc, argv))
-        return check_worker_main();
-    if (symbol_fetch_is_asked(argc, argv))
-        return symbol_fetch_main(argc, argv);
-    perf_data_main(argc, argv);
+    sonded_jobs(argc, argv);
     static struct settings defaults, loaded; /* for SIGHUP */
     static struct settings_reload again;
     struct settings settings = {

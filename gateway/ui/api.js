@@ -2,7 +2,7 @@
 // Requests to the gateway. The page uses documented paths only (/openapi.yaml). What was received is remembered as long as a view
 // is open, because an exported page answers the same requests from its own copy (export.js).
 
-import { address } from './state.js';
+import { address, targetName, targetPrefix } from './state.js';
 
 export const TOKEN_KEY = 'sonde-token';
 const MAX_RECORDED = 64 << 20;
@@ -136,4 +136,22 @@ export async function lines(path, { method = 'GET', signal, onLine }) {
             onLine(value);
         }
     }
+}
+
+// ---- The chosen target in words. A process that is chosen by its pid has a name, too. ----
+
+let known = null;
+
+export const targetLabel = () => (known?.prefix === targetPrefix() ? known.label : targetName());
+
+// { name, pid, label }: the name is that of the process; pid is '' if the target was chosen by name.
+export async function describeTarget(signal) {
+    const prefix = targetPrefix(), chosen = targetName(), isPid = /^\d+$/.test(chosen);
+    if (known?.prefix === prefix) return known;
+    if (isOffline()) return (known = { prefix, name: chosen, pid: '', label: window.SONDE_OFFLINE.label ?? chosen });
+    if (!isPid) return (known = { prefix, name: chosen, pid: '', label: chosen === '@all' ? 'all processes' : chosen });
+    const { targets = [] } = await getJson('/v1/targets?all=true', { signal }).catch(() => ({})), name = targets.find((one) => one.pid === Number(chosen))?.name;
+    const found = { prefix, name: name ?? '', pid: chosen, label: name ? `${name}, pid ${chosen}` : `pid ${chosen}` };
+    if (name) known = found;
+    return found;
 }

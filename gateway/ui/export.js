@@ -3,11 +3,10 @@
 //
 // The offline page is one file: the modules in the order of their imports, without imports and exports; the style sheet; and what the
 // gateway answered while the view was open, so that the same view opens again from it. Its policy allows no connection.
-import { getBytes, isOffline, recordedAnswers, remember, status, TOKEN_KEY } from './api.js';
+import { getBytes, isOffline, recordedAnswers, remember, status, targetLabel, TOKEN_KEY } from './api.js';
 import { notify } from './menu.js';
 import { compress, encode } from './pprof.js';
 import { join } from './profile.js';
-import { targetLabel } from './target.js';
 import { address, momentHash, ownPath, viewName } from './state.js';
 
 const RENDERED = { flamegraph: ['SVG', '.svg'], speedscope: ['speedscope', '.speedscope.json'], firefox: ['Firefox Profiler', '.firefox.json'], md: ['Markdown', '.md'],

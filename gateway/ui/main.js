@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The frame of the page: which view is open, the target, the theme, the token, and dropped files.
-import { forgetRecorded, isOffline, onTokenNeeded, Problem, setToken, TOKEN_KEY } from './api.js';
+import { describeTarget, forgetRecorded, isOffline, onTokenNeeded, Problem, setToken, targetLabel, TOKEN_KEY } from './api.js';
 import { capturesView, openDroppedFile } from './captures.js';
 import { compareView } from './compare.js';
 import { button, h, message } from './dom.js';
@@ -11,7 +11,6 @@ import { liveView } from './live.js';
 import { closeMenu } from './menu.js';
 import { startView } from './start.js';
 import { address, linkTo, onNavigate, targetName, targetPrefix, viewName } from './state.js';
-import { describeTarget, targetLabel } from './target.js';
 import { threadsView } from './threads.js';
 import { showKeys } from './viewer.js';
 

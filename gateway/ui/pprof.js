@@ -198,6 +198,7 @@ function resolve(file, profile) {
             lines.push(0);
         }
         first.push(fns.length);
+        profile.places.push({ build: mapping.build, start: mapping.start ?? 0, offset: mapping.offset ?? 0, address });
     }
     return { fns, lines, first, placeOf: byId(file.locations, 'a location', (location) => location.numbers[1]) };
 }
@@ -213,11 +214,13 @@ function pushFrames({ fns, lines, first }, profile, places) {
         if (places[i] < 0) {
             profile.frame.push(profile.addFunction(TRUNCATED, '', '', KIND.NOTE));
             profile.line.push(0);
+            profile.at.push(-1);
             continue;
         }
         for (let n = first[places[i]]; n < first[places[i] + 1]; n++) {
             profile.frame.push(fns[n]);
             profile.line.push(lines[n]);
+            profile.at.push(n === first[places[i]] ? places[i] : -1);
         }
     }
 }

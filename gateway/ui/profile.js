@@ -4,6 +4,7 @@
 //   functions[f]           { name, file, module, kind }, without duplicates; after showNames also { shown }, the name in this view
 //   start[s]..start[s+1]   the frames of stack s in `frame` (function) and `line`, outermost first
 //   values[t][s]           the value of stack s in sample type t; thread[s] is an index in `threads`
+//   at[i], places          of pprof files: the place { build, start, offset, address } of the frame that has the code; -1 = inlined there
 //   side[s]                1 if stack s belongs to the base of a difference; null if there is none
 //   counts[s]              of a difference: the number of samples of stack s; null if it is unknown
 //   periodType, period     what was counted until the next sample was taken, and how much of it; null if it is unknown
@@ -15,7 +16,7 @@ export const KIND = { UNKNOWN: 0, APPLICATION: 1, LIBRARY: 2, KERNEL: 3, JIT: 4,
 export class Profile {
     constructor(types) {
         Object.assign(this, { types, defaultType: types.length - 1, comments: [], timeNanos: 0, durationNanos: 0, period: 0, periodType: null });
-        Object.assign(this, { functions: [], threads: [''], start: [0], frame: [], line: [], thread: [], tid: [], side: null, counts: null });
+        Object.assign(this, { functions: [], threads: [''], start: [0], frame: [], line: [], thread: [], tid: [], at: [], places: [], side: null, counts: null });
         this.values = types.map(() => []);
         this.modules = []; // paths, the program's first
         this.index = new Map();

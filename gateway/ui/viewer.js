@@ -2,6 +2,8 @@
 // A profile on the page: tools, the flame graph or table or callers and callees, and the line that describes a frame. Its settings are
 // in the URL: q search, z zoomed node, i inverted, th threads, co colour, tb what is shown, so sort, f focus, hd hidden, mo module, ni without
 // idle threads, ty sample type, ab absolute change, sel the function whose callers and callees are shown.
+import { isOffline } from './api.js';
+import { showCode } from './code.js';
 import { button, choice, formatChange, formatSeconds, formatTime, formatValue, h, message, percent } from './dom.js';
 import { EVENTS } from './events.js';
 import { exportMenu } from './export.js';
@@ -404,6 +406,7 @@ class Viewer {
         const items = [{ text: 'Zoom to this frame', run: () => this.flame.zoom(n) }, { text: 'Callers and callees', run: () => this.openSandwich(t.fn[n]) },
             { text: 'Focus on stacks through it', run: () => this.focus(n) }, { text: 'Hide this function', run: () => this.hide(n) },
             { text: 'Copy name', run: () => copyText(fn.name, 'name') }];
+        if (this.profile.places.length && !isOffline() && [KIND.APPLICATION, KIND.LIBRARY].includes(fn.kind)) items.push({ text: 'Code', run: () => showCode(this.profile, this.type, fn) });
         if (source) items.push({ text: `Copy source line ${source.slice(source.lastIndexOf('/') + 1)}`, run: () => copyText(source, 'source line') });
         showMenu(items, x ?? box.left + 40, y ?? box.top + 40);
     }

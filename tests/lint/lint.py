@@ -16,6 +16,7 @@ DOORS = [
     (re.compile(r"#include <jansson"), ("gateway/request/json", "gateway/mcp/message", "clients/collect/discovery/hosts_json", "tests/")),
     (re.compile(r"#include <libunwind"), ("service/engine/unwind_check/other_", "tests/")),
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/http/library", "clients/collect/discovery/http_source")),
+    (re.compile(r"#include <capstone/"), ("service/symbol/code/disassemble",)),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),
     (re.compile(r"#include <bpf/"), ("service/host/bpf/", "tests/bench/")),
@@ -33,7 +34,7 @@ DOORS = [
     (re.compile(r"\b(pthread_cond_timedwait|pthread_(mutex|rwlock)_timed\w+|sem_timedwait|mq_timed\w+)\("), ("tests/",)),
     (re.compile(r'#include "service/'), ("service/", "tests/")),
     # The engine's public headers are for all of the service, the others for the engine itself.
-    (re.compile(r'#include "service/engine/(?!(engine|pool|heap/heap|backtraces/backtraces|perf_data/perf_data|record/record|unwind_check/(unwind_check|check_worker))\.h")'),
+    (re.compile(r'#include "service/engine/(?!(engine|pool|annotate/annotate|heap/heap|backtraces/backtraces|perf_data/perf_data|record/record|unwind_check/(unwind_check|check_worker))\.h")'),
      ("service/engine/", "tests/")),
     (re.compile(r'#include "gateway/'), ("gateway/", "clients/collect/status/", "tests/")),
     (re.compile(r'#include "clients/'), ("clients/", "gateway/", "tests/")),

@@ -300,6 +300,14 @@ class Service:
     def GetBacktraces(self, request, context):
         return fake_bodies.backtraces(self.m, self.find(request.target, context), request)
 
+    def GetCode(self, request, context):
+        if request.build_id != "abcd":
+            self.fail(context, "NOT_FOUND")
+        text = f"n={len(request.addresses)} function={request.function} " + " ".join(f"{one.start}+{one.offset}" for one in request.mappings)
+        return self.m.Code(path="/bin/demo", build_id="abcd", strings=["", "f", text], functions=[self.m.CodeFunction(start=4096, end=4100, name=1)],
+                           addresses=[self.m.CodeAddress(address=address, function=1) for address in request.addresses],
+                           instructions=[self.m.CodeInstruction(address=4096, size=4, text="nop")])
+
     def RenderProfile(self, request, context):
         yield from self.send(self.targets[0], request.rendering,
                              f"bytes={len(request.profile)} title={request.rendering.title} sample_type={request.sample_type} "
@@ -443,7 +451,7 @@ METHODS = {  # name: (request, streams)
     "CaptureCpu": ("CaptureCpuRequest", True), "FinishCapture": ("FinishCaptureRequest", False),
     "StartCpu": ("StartCpuRequest", False), "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
     "GetCommandLine": ("GetCommandLineRequest", False), "GetBacktraces": ("GetBacktracesRequest", False),
-    "GetInfo": ("GetInfoRequest", False), "RenderProfile": ("RenderProfileRequest", True),
+    "GetInfo": ("GetInfoRequest", False), "GetCode": ("GetCodeRequest", False), "RenderProfile": ("RenderProfileRequest", True),
     "ListTargets": ("ListTargetsRequest", False), "WatchTargets": ("WatchTargetsRequest", True),
     "StreamCpu": ("StreamCpuRequest", True), "HeapStatus": ("HeapStatusRequest", False),
     "HeapActivate": ("HeapActivateRequest", False), "HeapDeactivate": ("HeapDeactivateRequest", False),

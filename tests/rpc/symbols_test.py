@@ -139,6 +139,46 @@ def test_addresses_are_resolved_by_mappings_and_unknown_build_ids_reported():
         check.equal(names(symbols), [["twice", "planted"]])
 
 
+def test_the_code_of_a_function_has_lines_and_inlined_calls():
+    with Sonded() as sonded:
+        program = Program(sonded.folder)
+        sonded.upload(program.full)
+        code = sonded.service.GetCode(build_id=program.build_id, addresses=[program.planted + 4, 1], wait_ms=2000, timeout=60)
+        while code.without_lines == "CONVERTING":
+            code = sonded.service.GetCode(build_id=program.build_id, addresses=[program.planted + 4, 1], wait_ms=2000, timeout=60)
+        text = code.strings
+        check.equal([(text[one.name], one.start) for one in code.functions], [("planted", program.planted)])
+        check.equal([(one.address, one.function) for one in code.addresses], [(program.planted + 4, 1), (1, 0)])
+        ends = [one.address + one.size for one in code.instructions]
+        check.equal([one.address for one in code.instructions], [program.planted] + ends[:-1], "instructions without gaps")
+        check.equal(ends[-1], code.functions[0].end)
+        check.equal(code.instructions[-1].kind, 4, "the last one returns")
+        inlined = code.places[code.addresses[0].place - 1]
+        call = code.places[inlined.parent - 1]
+        check.equal([(text[place.function], place.line) for place in (inlined, call)], [("twice", inlined.line), ("planted", 6)])
+        check.equal((inlined.line in (2, 3), call.parent), (True, 0))
+        start = 0x550000000000
+        moved = sonded.service.GetCode(build_id=program.build_id, addresses=[start + program.planted + 4 - (program.vaddr & ~0xfff)],
+                                       mappings=[dict(start=start, limit=start + 0x1000, offset=program.offset & ~0xfff)])
+        check.equal(moved.addresses[0].address, program.planted + 4, "address in a mapping")
+        check.equal(list(sonded.service.GetCode(build_id=program.build_id, function=program.planted).instructions), list(code.instructions))
+
+
+def test_code_that_cannot_be_had_is_refused_or_explained():
+    with Sonded() as sonded:
+        program = Program(sonded.folder)
+        sonded.upload(program.debug)
+        ask, invalid = sonded.service.GetCode, (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
+        check.contains(ask(build_id=program.build_id, addresses=[program.planted]).without_code, "debug file without its program")
+        refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", lambda: ask(build_id="abcdef", addresses=[1]))
+        refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", lambda: ask(build_id=program.build_id, function=program.planted + 1))
+        check.contains(refused(*invalid, lambda: ask(addresses=[1])), "build_id is missing")
+        refused(*invalid, lambda: ask(build_id="xy", addresses=[1]))
+        check.contains(refused(*invalid, lambda: ask(build_id=program.build_id, wait_ms=60001)), "wait_ms")
+        for many in (dict(addresses=[1] * 65537), dict(mappings=[dict(start=1)] * 8193)):
+            check.contains(refused(grpc.StatusCode.INVALID_ARGUMENT, "TOO_LARGE", lambda: ask(build_id=program.build_id, **many)), "at most")
+
+
 def test_a_stream_sends_every_name_once():
     with Sonded() as sonded:
         program = Program(sonded.folder)

@@ -19,9 +19,10 @@ def field(number, value):
 
 
 class ProfileFile:
-    """Collects stacks. Frames are names, or (name, module, file, line); names may be bytes."""
+    """Collects stacks. Frames are names, or (name, module, file, line); names may be bytes. build_id: of all modules."""
 
-    def __init__(self, types=(("samples", "count"), ("cpu", "nanoseconds"))):
+    def __init__(self, types=(("samples", "count"), ("cpu", "nanoseconds")), build_id=""):
+        self.build_id = build_id
         self.strings, self.modules, self.frames, self.parts = {b"": 0}, {}, {}, []
         for kind, unit in types:
             self.parts.append(field(1, field(1, self.text(kind)) + field(2, self.text(unit))))
@@ -32,7 +33,7 @@ class ProfileFile:
     def module(self, path):
         if path not in self.modules:
             number = self.modules[path] = len(self.modules) + 1
-            self.parts.append(field(3, field(1, number) + field(2, number << 24) + field(3, (number + 1) << 24) + field(5, self.text(path))))
+            self.parts.append(field(3, field(1, number) + field(2, number << 24) + field(3, (number + 1) << 24) + field(5, self.text(path)) + (field(6, self.text(self.build_id)) if self.build_id else b"")))
         return self.modules[path]
 
     def frame(self, frame):

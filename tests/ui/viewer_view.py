@@ -20,9 +20,9 @@ MARKUP = ["<img src=x onerror=alert(1)>", "]]><script>alert(2)</script>", "\"quo
 MS = 1000000
 
 
-def numbered():
+def numbered(**options):
     """Two threads; parse is 10 %, match 70 % (of which 10 % in a recursive call), write 20 %."""
-    profile = ProfileFile()
+    profile = ProfileFile(**options)
     for stack, ms, thread in ((["main", "serve", ("parse", "", "/src/parse.c", 12)], 10, "one"), (["main", "serve", ("match", "", "/src/match.c", 7)], 60, "one"),
                               (["main", "serve", ("match", "", "/src/match.c", 7), ("match", "", "/src/match.c", 9)], 10, "two"),
                               (["main", "serve", ("write", "/lib/libc.so.6")], 20, "two")):
@@ -50,7 +50,14 @@ def deep():
 
 
 CAPTURES = {1: numbered(), 2: hostile(), 3: ProfileFile().bytes(), 4: b"\x1f\x8bnot gzip", 5: b"<html>no profile</html>", 6: deep(),
-            7: ProfileFile((("alloc_space", "bytes"), ("inuse_space", "bytes"))).add(["main", "keep"], [4096, 1024]).bytes(), 8: blocked()}
+            7: ProfileFile((("alloc_space", "bytes"), ("inuse_space", "bytes"))).add(["main", "keep"], [4096, 1024]).bytes(), 8: blocked(), 9: numbered(build_id="abcd")}
+# Of match, whose locations are the fourth and the fifth of the file.
+CODE = {"path": "/srv/program", "buildId": "abcd", "strings": ["", "match", "/src/match.c", "memcmp"], "withoutCode": "", "withoutLines": "",
+        "functions": [{"start": "4096", "end": "4200", "name": 1}], "places": [{"parent": 0, "function": 1, "file": 2, "line": 7}],
+        "addresses": [{"address": str(0x1004), "function": 1, "place": 1}],
+        "instructions": [{"address": str(0x1004), "size": 1, "text": "imul %rax", "kind": "PLAIN", "target": "0", "targetName": 0, "place": 1},
+                         {"address": str(0x1005), "size": 1, "text": "call 0x2000", "kind": "CALL", "target": "8192", "targetName": 3, "place": 1},
+                         {"address": str(0x1006), "size": 2, "text": "jne 0x1004", "kind": "BRANCH", "target": str(0x1004), "targetName": 0, "place": 1}]}
 
 
 def pages():
@@ -65,6 +72,7 @@ def pages():
     found["/v1/captures"] = ({"Content-Type": "application/json"}, json.dumps({"captures": rows}).encode())
     for number, content in CAPTURES.items():
         found[f"/v1/captures/{number}.pb.gz"] = ({"Content-Type": "application/octet-stream"}, content)
+    found["/v1/code"] = ({"Content-Type": "application/json"}, json.dumps(CODE).encode())
     return found
 
 
@@ -212,6 +220,28 @@ def test_the_menu_focuses_and_hides_and_a_chip_takes_it_back():
     PAGE.click("Hide this function", ".menu button")
     PAGE.click("Table")
     assert "serve" not in table() and "write" in table(), table()
+
+
+def test_the_menu_shows_the_code_of_a_function():
+    show(9)
+    keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN, ".")
+    describes("match 70.00 ms")
+    PAGE.click("Code", ".menu button")
+    PAGE.until_text("imul", "dialog")
+    rows = PAGE.run("return [...document.querySelectorAll('dialog tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))")
+    check.equal(rows, [["", "match.c:7"], ["60.0 %", "70.0 %", "1004", "↻ imul %rax"], ["10.0 %", "10.0 %", "1005", "call 0x2000 memcmp"],
+                       ["", "", "1006", "↑ jne 0x1004"]])
+    asked = PAGE.run("return performance.getEntriesByType('resource').map((one) => one.name).find((name) => name.includes('/v1/code'))")
+    check.contains(asked, "/v1/code?build_id=abcd&start=0x1000000&offset=0x0&address=0x1000004,0x1000005")
+    PAGE.click("Close")
+
+
+def test_code_without_a_build_id_is_explained():
+    show(1)
+    keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN, ".")
+    PAGE.click("Code", ".menu button")
+    check.contains(PAGE.until_text("build-id", "dialog"), "program has no build-id")
+    PAGE.click("Close")
 
 
 def test_the_keys_are_listed():

@@ -20,8 +20,8 @@ import elf_versions  # noqa: E402
 GLIBC = re.compile(r"(lib(c|m|pthread|dl|rt|resolv|util|anl|nsl|mvec|BrokenLocale)|ld-linux-x86-64|linux-vdso)\.so\.")
 LIMIT = (2, 34)
 REPLACED = ("_dl_find_object", "arc4random")
-# Programs load these with dlopen: HTTP for history, exports and debuginfod, and sonded's comparison of its unwinding.
-LOADED = ("libcurl.so.4", "libunwind-x86_64.so.8")
+# Programs load these with dlopen: HTTP for history, exports and debuginfod, sonded's comparison of its unwinding, and its disassembler.
+LOADED = ("libcurl.so.4", "libunwind-x86_64.so.8", "libcapstone.so.4")
 RPATH = "$ORIGIN/../lib/sonde"
 
 

@@ -9,7 +9,7 @@
 #include "api/profile/pprof/pprof.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/history.h"
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 #include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>

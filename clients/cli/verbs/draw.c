@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/formats.h"
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 #include "clients/cli/verbs/verbs.h"
 
 struct settings {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 #include "clients/cli/verbs/verbs.h"
 
 #define DEFAULT_ROWS 30

@@ -2,9 +2,8 @@
 #include "service/engine/perf_data/perf_data.h"
 
 #include "api/os/file_limit.h"
-#include "api/os/own_folder.h"
-#include "api/os/paths.h"
 #include "api/profile/pprof/pprof.h"
+#include "api/settings/own_data_dir.h"
 #include "service/engine/perf_data/parts.h"
 
 #include <errno.h>
@@ -81,28 +80,6 @@ sonde_err perf_data_read(int fd, const struct perf_data_options *options,
 
 /* ---- the process ---- */
 
-/* Also what is above it: a new user has no ~/.cache. */
-static bool make_directories(const char *path) {
-    char part[4096];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (mkdir(part, 0700) != 0 && errno != EEXIST)
-            return false;
-        *slash = '/';
-    }
-    return mkdir(part, 0700) == 0 || errno == EEXIST;
-}
-
-/* Without such a directory, tables are made again for each file. */
-static const char *choose_data_dir(void) {
-    const char *chosen = getenv("SONDE_DATA_DIR");
-    const char *dir = chosen && chosen[0] ? chosen : sonde_default_data_dir();
-    if (own_folder_check(dir, "--data-dir", NULL) != SONDE_OK)
-        return NULL;
-    return make_directories(dir) ? dir : NULL;
-}
-
 static sonde_err write_all(const struct sonde_buf *bytes, struct sonde_diag *diag) {
     for (size_t at = 0; at < bytes->len;) {
         ssize_t put = write(STDOUT_FILENO, bytes->data + at, bytes->len - at);
@@ -130,7 +107,7 @@ void perf_data_main(int argc, char **argv) {
     struct sonde_diag diag = {0};
     umask(077);
     limit_memory();
-    const struct perf_data_options options = {.data_dir = choose_data_dir(),
+    const struct perf_data_options options = {.data_dir = own_data_dir(),
                                               .worker = "/proc/self/exe"};
     sonde_err err = file_limit_raise("sonded", &diag);
     if (!err)

@@ -2,6 +2,7 @@
 #include "service/symbol/worker/worker.h"
 
 #include "api/elf/elf.h"
+#include "service/symbol/code/read_code.h"
 #include "service/symbol/dwarf/dwarf.h"
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/worker/confine.h"
@@ -13,6 +14,8 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#define REQUEST_BYTES ((uint64_t)1 << 20)
 
 bool symbol_worker_is_asked(int argc, char **argv) {
     return argc == 4 && strcmp(argv[1], SYMBOL_WORKER_ARGUMENT) == 0;
@@ -95,6 +98,36 @@ static int build_symbols(const char *identity) {
     return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
 }
 
+static sonde_err read_request(struct sonde_buf *bytes) {
+    struct elf_input input;
+    char *to = elf_input_of_file(SYMBOL_WORKER_SCRATCH, &input) && input.size <= REQUEST_BYTES
+                   ? sonde_buf_extend(bytes, input.size)
+                   : NULL;
+    return to && elf_read(&input, 0, to, input.size) ? SONDE_OK : SONDE_CORRUPT;
+}
+
+static int write_code(const struct elf_file *elf, struct disassembler *disassembler) {
+    struct sonde_buf bytes = {0}, out = {0};
+    struct symbol_code_request request;
+    if (read_request(&bytes) != SONDE_OK || !code_request_read(sonde_buf_slice(&bytes), &request))
+        return SYMBOL_WORKER_BROKEN;
+    sonde_err err = read_code(elf, disassembler, &request, &out);
+    if (err)
+        return err == SONDE_NOT_FOUND       ? SYMBOL_WORKER_NO_CODE
+               : err == SONDE_OUT_OF_MEMORY ? SYMBOL_WORKER_MEMORY
+                                            : SYMBOL_WORKER_BROKEN;
+    return write_out(&out) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
+}
+
+static int disassemble_file(void) {
+    struct elf_input input;
+    struct elf_file elf = {0};
+    if (!elf_input_of_file(SYMBOL_WORKER_MAIN, &input) || elf_open(&input, &elf, NULL) != SONDE_OK)
+        return SYMBOL_WORKER_BROKEN;
+    struct disassembler *disassembler = disassembler_create(machine_of(elf.machine));
+    return disassembler ? write_code(&elf, disassembler) : SYMBOL_WORKER_NO_LIBRARY;
+}
+
 /* Scratch files are mapped, so a full disk shows as SIGBUS when a page is first written to. A test
  * write tells whether the disk is full. Otherwise an input file has shrunk; then returning repeats
  * the access, which kills the process, because SA_RESETHAND has removed this handler. */
@@ -114,12 +147,13 @@ static int work(int argc, char **argv) {
     if (!symbol_worker_is_asked(argc, argv))
         return SYMBOL_WORKER_BROKEN;
     bool symbols = strcmp(argv[2], SYMBOL_WORKER_SYMBOLS) == 0;
-    /* A request waits for a symbol table, so only line tables are built at low priority. */
-    if (!symbols && (setpriority(PRIO_PROCESS, 0, 15) != 0 || !handle_full_disk()))
+    bool lines = strcmp(argv[2], SYMBOL_WORKER_LINES) == 0;
+    /* A request waits for the others, so only line tables are built at low priority. */
+    if (lines && (setpriority(PRIO_PROCESS, 0, 15) != 0 || !handle_full_disk()))
         return SYMBOL_WORKER_CONFINED;
     if (!symbol_confine())
         return SYMBOL_WORKER_CONFINED;
-    return symbols ? build_symbols(argv[3]) : build_lines(argv[3]);
+    return symbols ? build_symbols(argv[3]) : lines ? build_lines(argv[3]) : disassemble_file();
 }
 
 /* _exit, because exit handlers were not written for a process without its privileges. */

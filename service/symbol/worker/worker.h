@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker process that builds tables from ELF files: a symbol table, or a line table from their
- * DWARF. It is the service's own program, run with SYMBOL_WORKER_ARGUMENT as its first argument. It
- * gets open files, limits on memory, time and file size, no privileges, and a system call filter
- * that lets it read files, use memory and exit. So a hostile file can only harm its worker. */
+ * The worker process that reads ELF files: it builds a symbol table, or a line table from their
+ * DWARF, or disassembles their code. It is the service's own program, run with
+ * SYMBOL_WORKER_ARGUMENT as its first argument. It gets open files, limits on memory, time and file
+ * size, no privileges, and a system call filter that lets it read files, use memory and exit. So a
+ * hostile file can only harm its worker. */
 #ifndef SONDE_SERVICE_SYMBOL_WORKER_WORKER_H
 #define SONDE_SERVICE_SYMBOL_WORKER_WORKER_H
 
@@ -18,6 +19,8 @@
  * kind is also the end of the table's name in the cache. */
 #define SYMBOL_WORKER_SYMBOLS "symbols" /* at normal priority */
 #define SYMBOL_WORKER_LINES   "lines"   /* at low priority */
+/* Not a table, but instructions (code/code_file.h); the scratch file is the request. */
+#define SYMBOL_WORKER_CODE "code"
 
 /* Call these first in main, before any thread is started: if (symbol_worker_is_asked(argc, argv))
  * return symbol_worker_main(argc, argv); */
@@ -45,8 +48,10 @@ enum symbol_worker_exit {
     SYMBOL_WORKER_BROKEN,
     SYMBOL_WORKER_MEMORY,
     SYMBOL_WORKER_IO,
-    SYMBOL_WORKER_CONFINED, /* it could not drop its privileges and read nothing */
-    SYMBOL_WORKER_NO_SPACE, /* the disk is full */
+    SYMBOL_WORKER_CONFINED,   /* it could not drop its privileges and read nothing */
+    SYMBOL_WORKER_NO_SPACE,   /* the disk is full */
+    SYMBOL_WORKER_NO_LIBRARY, /* code: the disassembler is not installed */
+    SYMBOL_WORKER_NO_CODE,    /* code: the file has no bytes for the addresses */
 };
 
 #endif

@@ -2,6 +2,7 @@
  *
  * The fake engine's symbol files: "abcd" is known, the names of "c0de" get better with the third
  * request, those of "dead" never do. Of an upload it counts only the bytes. */
+#include "service/engine/annotate/annotate.h"
 #include "service/symbol/files/files.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
@@ -81,6 +82,40 @@ sonde_err engine_symbol_evict(struct engine *engine, const char *id, bool upload
         return sonde_fail(diag, SONDE_NOT_FOUND, "nothing of \"%s\" is here", id);
     *evicted = (struct symbol_evicted){uploads ? 2 : 1, 4096};
     return SONDE_OK;
+}
+
+/* A function of one instruction. The build-id "abcd" is known. */
+sonde_err engine_annotate(struct engine *engine, const char *build_id,
+                          const struct annotate_request *request, struct annotate_answer *answer,
+                          struct sonde_diag *diag) {
+    *answer = (struct annotate_answer){.path = "/bin/de\xffmo",
+                                       .build_id = build_id,
+                                       .without_lines = "",
+                                       .function_count = 1,
+                                       .place_count = 2,
+                                       .address_count = request->count,
+                                       .instruction_count = 1};
+    if (strcmp(build_id, "abcd") != 0)
+        return sonde_fail(diag, SONDE_NOT_FOUND, "no file with build-id %s", build_id);
+    answer->functions = sonde_arena_alloc(&answer->arena, sizeof *answer->functions);
+    answer->addresses =
+        sonde_arena_alloc(&answer->arena, (request->count + 1) * sizeof *answer->addresses);
+    answer->instructions = sonde_arena_alloc(&answer->arena, sizeof *answer->instructions);
+    answer->places = calloc(2, sizeof *answer->places);
+    answer->functions[0] = (struct annotate_function){
+        .start = 0x1000, .end = 0x1004, .name = "f", .system_name = "f", .file = "f.c", .line = 3};
+    answer->places[0] = (struct annotate_place){ANNOTATE_NONE, "f", "f.c", 4};
+    answer->places[1] = (struct annotate_place){0, "g", "g.h", 7};
+    for (size_t i = 0; i < request->count; i++)
+        answer->addresses[i] = (struct annotate_address){request->addresses[i], 0, 1};
+    answer->instructions[0] = (struct annotate_instruction){
+        .vaddr = 0x1000, .text = "nop", .target_name = "", .place = 1, .size = 4};
+    return SONDE_OK;
+}
+
+void annotate_finish(struct annotate_answer *answer) {
+    free(answer->places);
+    sonde_arena_finish(&answer->arena);
 }
 
 struct symbol_upload {

@@ -8,7 +8,7 @@
 #include "clients/cli/run/executable.h"
 #include "clients/cli/run/rundir.h"
 #include "clients/cli/verbs/gate/machine.h"
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * Runs that were recorded before. A file that is given twice would count as two runs that agree. */
 #include "clients/cli/verbs/gate/input.h"
 
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 
 #include <fcntl.h>
 #include <string.h>

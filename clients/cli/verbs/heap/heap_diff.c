@@ -7,7 +7,7 @@
 #include "clients/cli/capture.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/verbs/heap/heap.h"
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 
 #include "api/profile/heap/jemalloc.h"
 #include "api/profile/heap/memory.h"
 #include "api/profile/pprof/pprof.h"
-#include "clients/cli/run/perf_data.h"
+#include "clients/cli/verbs/source/perf_data.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -204,19 +204,38 @@ static sonde_err draw_target(const char *target, const struct source_settings *s
     return err;
 }
 
+sonde_err source_memory_open(struct source_memory *memory, struct sonde_diag *diag) {
+    memory->output =
+        (struct output){.path = "the profile", .fd = memfd_create("profile", MFD_CLOEXEC)};
+    snprintf(memory->path, sizeof memory->path, "/proc/self/fd/%d", memory->output.fd);
+    return memory->output.fd < 0 ? sonde_fail_os(diag, errno, "cannot keep the profile in memory")
+                                 : SONDE_OK;
+}
+
 /* Captures the target as pprof into memory and draws that. */
 static sonde_err draw_target_here(const char *target, const struct source_settings *settings,
                                   enum sonde_format format, struct output *output,
                                   struct capture_result *result, struct sonde_diag *diag) {
-    char path[32];
-    struct output memory = {.path = "the profile", .fd = memfd_create("profile", MFD_CLOEXEC)};
-    if (memory.fd < 0)
-        return sonde_fail_os(diag, errno, "cannot keep the profile in memory");
-    snprintf(path, sizeof path, "/proc/self/fd/%d", memory.fd);
-    sonde_err err = draw_target(target, settings, SONDE_FORMAT_PPROF, &memory, result, diag);
+    struct source_memory memory;
+    sonde_err err = source_memory_open(&memory, diag);
     if (!err)
-        err = draw_file(path, settings, format, output, diag);
-    output_finish(&memory);
+        err = draw_target(target, settings, SONDE_FORMAT_PPROF, &memory.output, result, diag);
+    if (!err)
+        err = draw_file(memory.path, settings, format, output, diag);
+    output_finish(&memory.output);
+    return err;
+}
+
+sonde_err source_capture(const char *target, const struct source_settings *settings,
+                         struct sonde_profile **profile, struct capture_result *result,
+                         struct sonde_diag *diag) {
+    struct source_memory memory;
+    sonde_err err = source_memory_open(&memory, diag);
+    if (!err)
+        err = draw_target(target, settings, SONDE_FORMAT_PPROF, &memory.output, result, diag);
+    if (!err)
+        err = source_read(memory.path, profile, diag);
+    output_finish(&memory.output);
     return err;
 }
 

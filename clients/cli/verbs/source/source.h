@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The input of `top`, `draw` and `diff`: a profile file, or a capture of a target. An argument with
- * a slash or a known extension is a file. Main thread only. */
-#ifndef SONDE_CLIENTS_CLI_VERBS_SOURCE_H
-#define SONDE_CLIENTS_CLI_VERBS_SOURCE_H
+ * The input of `top`, `draw`, `diff` and `annotate`: a profile file, or a capture of a target. An
+ * argument with a slash or a known extension is a file. Main thread only. */
+#ifndef SONDE_CLIENTS_CLI_VERBS_SOURCE_SOURCE_H
+#define SONDE_CLIENTS_CLI_VERBS_SOURCE_SOURCE_H
 
 #include "clients/cli/capture.h"
 #include "clients/cli/cli.h"
@@ -27,6 +27,18 @@ bool source_is_file(const char *word);
  * destroys *profile. */
 SONDE_MUST_USE sonde_err source_read(const char *path, struct sonde_profile **profile,
                                      struct sonde_diag *diag);
+
+/* A file in memory for a profile. The caller finishes the output. */
+struct source_memory {
+    struct output output;
+    char path[32]; /* for source_read */
+};
+SONDE_MUST_USE sonde_err source_memory_open(struct source_memory *memory, struct sonde_diag *diag);
+
+/* Takes a capture of a target (NULL = the only one). The caller destroys *profile. */
+SONDE_MUST_USE sonde_err source_capture(const char *target, const struct source_settings *settings,
+                                        struct sonde_profile **profile,
+                                        struct capture_result *result, struct sonde_diag *diag);
 
 /* Draws a file or a capture of a target (NULL = the only one) to output_path. Returns the exit
  * status. */

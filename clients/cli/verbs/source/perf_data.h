@@ -3,8 +3,8 @@
  * Reads what `perf record` has written, as a pprof file. Stacks are walked and functions named by
  * sonded's own program, in a process that serves nobody and ends with the answer. Main thread
  * only. */
-#ifndef SONDE_CLIENTS_CLI_RUN_PERF_DATA_H
-#define SONDE_CLIENTS_CLI_RUN_PERF_DATA_H
+#ifndef SONDE_CLIENTS_CLI_VERBS_SOURCE_PERF_DATA_H
+#define SONDE_CLIENTS_CLI_VERBS_SOURCE_PERF_DATA_H
 
 #include "api/bytes.h"
 #include "api/error.h"

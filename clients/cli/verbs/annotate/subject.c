@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Locations are grouped by the name of the function that contains their code, and by file. One
+ * group is what the name means. A function that is only inlined has no code of its own: then the
+ * group is that of the function that contains most of it. */
+#include "clients/cli/verbs/annotate/subject.h"
+
+#include "api/base/array.h"
+#include "clients/cli/cli.h"
+#include "clients/cli/verbs/annotate/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_GROUPS 64u
+
+struct group {
+    uint32_t name, path, build_id; /* string ids */
+    int64_t total;
+    size_t last_sample; /* the last that counted, plus 1 */
+};
+
+struct search {
+    const struct sonde_profile *profile;
+    const struct subject_name *wanted;
+    const bool *matches;
+    bool of_inlined;   /* groups of functions into which the wanted one is inlined */
+    uint8_t *group_of; /* per location id: number + 1 */
+    struct group groups[MAX_GROUPS];
+    uint32_t count;
+};
+
+/* ---- names ---- */
+
+void subject_read_name(const struct sonde_profile *profile, const char *word,
+                       struct subject_name *name) {
+    const char *at = strrchr(word, '@');
+    *name = (struct subject_name){.word = word};
+    snprintf(name->name, sizeof name->name, "%s", word);
+    if (!at || at == word || !at[1] || match_is_exact(profile, word))
+        return;
+    snprintf(name->name, sizeof name->name, "%.*s", (int)(at - word), word);
+    char *end;
+    uint64_t start = strncmp(at, "@0x", 3) == 0 ? strtoull(at + 3, &end, 16) : 0;
+    if (start && *end == 0)
+        name->start = start;
+    else
+        name->file = at + 1;
+}
+
+static const char *base_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static bool is_wanted_file(const struct search *search, const struct sonde_mapping *mapping) {
+    const char *file = search->wanted->file;
+    if (!file)
+        return true;
+    return mapping &&
+           (strcmp(base_name(sonde_profile_text(search->profile, mapping->filename)), file) == 0 ||
+            strncmp(sonde_profile_text(search->profile, mapping->build_id), file, strlen(file)) ==
+                0);
+}
+
+/* ---- groups ---- */
+
+static bool is_wanted(const struct search *search, const struct sonde_location *location) {
+    uint32_t last = location->line_count - 1;
+    if (location->line_count == 0)
+        return false;
+    if (!search->of_inlined)
+        return search->matches[location->lines[last].function];
+    for (uint32_t i = 0; i < last; i++)
+        if (search->matches[location->lines[i].function])
+            return true;
+    return false;
+}
+
+/* The number + 1; 0 = there are too many. */
+static uint8_t find_group(struct search *search, const struct sonde_location *location) {
+    const struct sonde_profile *profile = search->profile;
+    const struct sonde_mapping *mapping =
+        location->mapping ? sonde_profile_mapping(profile, location->mapping) : NULL;
+    const struct sonde_line *outermost = &location->lines[location->line_count - 1];
+    struct group item = {.name = sonde_profile_function(profile, outermost->function)->name,
+                         .path = mapping ? mapping->filename : 0,
+                         .build_id = mapping ? mapping->build_id : 0};
+    if (!is_wanted_file(search, mapping))
+        return 0;
+    for (uint32_t i = 0; i < search->count; i++)
+        if (search->groups[i].name == item.name && search->groups[i].path == item.path &&
+            search->groups[i].build_id == item.build_id)
+            return (uint8_t)(i + 1);
+    if (search->count == MAX_GROUPS)
+        return 0;
+    search->groups[search->count] = item;
+    return (uint8_t)++search->count;
+}
+
+static void collect(struct search *search, size_t type) {
+    const struct sonde_profile *profile = search->profile;
+    size_t locations = sonde_profile_location_count(profile);
+    search->count = 0;
+    for (uint32_t i = 1; i <= locations; i++) {
+        const struct sonde_location *location = sonde_profile_location(profile, i);
+        search->group_of[i] = is_wanted(search, location) ? find_group(search, location) : 0;
+    }
+    for (size_t i = 0; i < sonde_profile_sample_count(profile); i++) {
+        struct sonde_sample sample = sonde_profile_sample(profile, i);
+        for (uint32_t j = 0; j < sample.location_count; j++) {
+            uint8_t number = search->group_of[sample.locations[j]];
+            struct group *group = number ? &search->groups[number - 1] : NULL;
+            if (group && group->last_sample != i + 1)
+                group->total += sample.values[type];
+            if (group)
+                group->last_sample = i + 1;
+        }
+    }
+}
+
+static uint32_t largest(const struct search *search) {
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < search->count; i++)
+        if (search->groups[i].total > search->groups[best].total)
+            best = i;
+    return best;
+}
+
+static sonde_err refuse_several(const struct search *search, double whole,
+                                struct sonde_diag *diag) {
+    fprintf(stderr, "%8s  FUNCTION@FILE\n", "TOTAL");
+    for (uint32_t i = 0; i < search->count; i++) {
+        const struct group *group = &search->groups[i];
+        fprintf(stderr, "%7.2f%%  ", 100.0 * (double)group->total / whole);
+        cli_put_whole_name(stderr, sonde_profile_text(search->profile, group->name));
+        fputc('@', stderr);
+        const char *path = sonde_profile_text(search->profile, group->path);
+        cli_put_whole_name(stderr, *path ? base_name(path) : "?");
+        const char *build_id = sonde_profile_text(search->profile, group->build_id);
+        fprintf(stderr, *build_id ? "  (build-id %.12s)\n" : "\n", build_id);
+    }
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "\"%.60s\" means %u functions: name one of them as FUNCTION@FILE, or as "
+                      "FUNCTION@BUILD-ID",
+                      search->wanted->word, search->count);
+}
+
+/* ---- the subject ---- */
+
+static sonde_err take(const struct search *search, uint32_t chosen, struct subject *subject) {
+    const struct sonde_profile *profile = search->profile;
+    const struct group *group = &search->groups[chosen];
+    size_t locations = sonde_profile_location_count(profile);
+    subject->name = sonde_profile_text(profile, group->name);
+    subject->path = sonde_profile_text(profile, group->path);
+    subject->build_id = sonde_profile_text(profile, group->build_id);
+    subject->address_of = calloc(locations + 1, sizeof *subject->address_of);
+    subject->locations = calloc(locations + 1, sizeof *subject->locations);
+    if (!subject->address_of || !subject->locations)
+        return SONDE_OUT_OF_MEMORY;
+    /* Of a container, all of its code counts, not only the inlined one's. */
+    for (uint32_t i = 1; i <= locations; i++) {
+        const struct sonde_location *at = sonde_profile_location(profile, i);
+        const struct sonde_mapping *mapping =
+            at->mapping ? sonde_profile_mapping(profile, at->mapping) : NULL;
+        if (at->line_count == 0 || (mapping ? mapping->filename : 0) != group->path ||
+            (mapping ? mapping->build_id : 0) != group->build_id ||
+            sonde_profile_function(profile, at->lines[at->line_count - 1].function)->name !=
+                group->name)
+            continue;
+        subject->locations[subject->count++] = i;
+        subject->address_of[i] = subject->count;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err search_all(struct search *search, struct subject *subject,
+                            struct sonde_diag *diag) {
+    uint32_t chosen = 0;
+    search->of_inlined = true;
+    collect(search, subject->type);
+    for (uint32_t i = 0; i < search->count; i++)
+        subject->inlined_elsewhere += search->groups[i].total;
+    if (search->count > 0)
+        chosen = largest(search);
+    const struct group inlined = search->groups[chosen];
+    bool is_inlined = search->count > 0;
+    search->of_inlined = false;
+    collect(search, subject->type);
+    if (search->count > 1)
+        return refuse_several(search, subject_whole(subject), diag);
+    if (search->count == 0 && !is_inlined)
+        return match_refuse(search->profile, search->wanted->name, diag);
+    if (search->count == 0) {
+        subject->is_container = true;
+        search->groups[0] = inlined;
+        search->count = 1;
+    }
+    return take(search, 0, subject);
+}
+
+sonde_err subject_find(const struct sonde_profile *profile, size_t type,
+                       const struct subject_name *name, struct subject *subject,
+                       struct sonde_diag *diag) {
+    struct search search = {.profile = profile, .wanted = name};
+    bool *matches = match_functions(profile, name->name);
+    *subject = (struct subject){.profile = profile, .type = type};
+    search.matches = matches;
+    search.group_of = calloc(sonde_profile_location_count(profile) + 1, 1);
+    sonde_err err =
+        matches && search.group_of ? search_all(&search, subject, diag) : SONDE_OUT_OF_MEMORY;
+    free(matches);
+    free(search.group_of);
+    return err;
+}
+
+void subject_finish(struct subject *subject) {
+    free(subject->address_of);
+    free(subject->locations);
+    *subject = (struct subject){0};
+}
+
+double subject_whole(const struct subject *subject) {
+    int64_t total = sonde_profile_total(subject->profile, subject->type);
+    return total > 0 ? (double)total : 1;
+}

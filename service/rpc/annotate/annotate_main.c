@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/annotate/annotate_main.h"
+
+#include "api/os/file_limit.h"
+#include "api/settings/own_data_dir.h"
+#include "service/rpc/annotate/code_message.h"
+#include "service/symbol/symbol.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REQUEST_BYTES ((size_t)16 << 20)
+
+static sonde_err read_request(Sonde__V1__GetCodeRequest **request, struct sonde_diag *diag) {
+    struct sonde_buf bytes = {.limit = REQUEST_BYTES};
+    ssize_t got = 1;
+    while (got > 0 && !bytes.failed) {
+        char part[65536];
+        got = read(STDIN_FILENO, part, sizeof part);
+        if (got > 0)
+            sonde_buf_append(&bytes, part, (size_t)got);
+    }
+    *request =
+        got < 0 || bytes.failed
+            ? NULL
+            : sonde__v1__get_code_request__unpack(NULL, bytes.len, (const uint8_t *)bytes.data);
+    sonde_buf_finish(&bytes);
+    return *request ? SONDE_OK : sonde_fail(diag, SONDE_PROTOCOL, "the request cannot be read");
+}
+
+static sonde_err open_store(struct symbol_store **store, struct sonde_diag *diag) {
+    char names[4096];
+    const char *data_dir = own_data_dir();
+    struct symbol_options options = {.worker = "/proc/self/exe"};
+    if (data_dir) {
+        snprintf(names, sizeof names, "%.4000s/symbols", data_dir);
+        options.cache_dir = names;
+    }
+    sonde_err err = symbol_store_create(&options, store, diag);
+    if (err && data_dir) { /* for example another user's: then tables are made again */
+        options = (struct symbol_options){.worker = options.worker};
+        err = symbol_store_create(&options, store, diag);
+    }
+    return err;
+}
+
+static sonde_err write_answer(const struct annotate_answer *answer, struct sonde_diag *diag) {
+    struct sonde_arena arena = {0};
+    Sonde__V1__Code message;
+    sonde_err err = code_message_from(answer, &arena, &message);
+    size_t len = err ? 0 : sonde__v1__code__get_packed_size(&message), at = 0;
+    uint8_t *bytes = err ? NULL : malloc(len + 1);
+    if (!bytes)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    sonde__v1__code__pack(&message, bytes);
+    while (at < len) {
+        ssize_t put = write(STDOUT_FILENO, bytes + at, len - at);
+        if (put < 0 && errno != EINTR)
+            return sonde_fail_os(diag, errno, "cannot write the code");
+        at += put > 0 ? (size_t)put : 0;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err answer(const Sonde__V1__GetCodeRequest *message, struct sonde_diag *diag) {
+    struct sonde_arena arena = {0};
+    struct annotate_request request;
+    struct annotate_answer code = {0};
+    struct symbol_store *store = NULL;
+    struct symbol_module *module = NULL;
+    pid_t pid = message->target ? message->target->pid : 0;
+    sonde_err err = code_request_from(message, &arena, &request, diag);
+    if (!err)
+        err = open_store(&store, diag);
+    if (!err)
+        err = annotate_open(store, message->path, message->build_id, pid, &module, diag);
+    if (!err)
+        err = annotate_module(store, module, &request, &code, diag);
+    return err ? err : write_answer(&code, diag);
+}
+
+void annotate_main(int argc, char **argv) {
+    Sonde__V1__GetCodeRequest *request = NULL;
+    struct sonde_diag diag = {0};
+    if (argc != 2 || strcmp(argv[1], ANNOTATE_ARGUMENT) != 0)
+        return;
+    umask(077);
+    sonde_err err = file_limit_raise("sonded", &diag);
+    if (!err)
+        err = read_request(&request, &diag);
+    if (!err)
+        err = answer(request, &diag);
+    if (err)
+        fputs(sonde_diag_text(&diag, err), stderr);
+    fflush(stderr);
+    _exit((int)err); /* the system frees the memory faster */
+}
