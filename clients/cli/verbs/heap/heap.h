@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde heap`: its settings, the actions that have a file of their own, and printing. Main thread
- * only. */
+ * `sonde heap`: its settings, the actions that have a file of their own, and printing; and `sonde
+ * growth`. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_HEAP_HEAP_H
 #define SONDE_CLIENTS_CLI_VERBS_HEAP_HEAP_H
 
@@ -9,7 +9,7 @@
 #include "clients/cli/cli.h"
 #include "clients/cli/service.h"
 
-extern const struct verb verb_heap;
+extern const struct verb verb_heap, verb_growth;
 
 struct heap_settings {
     struct service_settings service;
