@@ -6,7 +6,7 @@
 #include "clients/cli/verbs/source.h"
 
 #define DEFAULT_ROWS      30
-#define DEFAULT_FREQUENCY 999
+#define DEFAULT_FREQUENCY 199 /* costs about 0.1 % of a CPU; the sum is exact at any rate */
 
 struct settings {
     struct source_settings source;
@@ -60,7 +60,7 @@ static const struct sonde_option table[] = {
     {"full-names", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, table.full_names), 0,
      0, "print C++ names with all arguments, whatever the terminal's width"},
     GROWTH_OPTION("frequency", 'F', "HZ", NUMBER, frequency, 1, 10000,
-                  "page faults to sample in a second (default 999)"),
+                  "page faults to sample in a second (default 199)"),
     GROWTH_OPTION("period", 0, "N", NUMBER, period, 1, 1e12,
                   "sample every N-th page fault instead; 1: each"),
     GROWTH_OPTION("max-overhead", 0, "SHARE", TEXT, max_overhead, 0, 0,
