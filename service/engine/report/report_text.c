@@ -183,8 +183,9 @@ static void add_growth(const struct report_input *input, struct sonde_buf *text)
     if (!growth->is_known)
         return;
     if (growth->has_ended) {
-        sonde_buf_puts(text, "growth: the process ended during the capture, so none of its memory "
-                             "is resident any more");
+        sonde_buf_puts(text,
+                       "growth: the process ended, or ran another program, so none of that memory "
+                       "is resident any more");
         return;
     }
     put_mebibytes(text, "growth: anonymous memory ", growth->anonymous);
@@ -204,8 +205,8 @@ static void add_growth(const struct report_input *input, struct sonde_buf *text)
 static void add_growth_limits(const struct report_input *input, struct sonde_buf *text) {
     const struct report_growth *growth = &input->growth;
     if (growth->skipped)
-        put_mebibytes(text, "growth limit: of the address space, these were not looked at: ",
-                      growth->skipped);
+        sonde_buf_printf(text, "growth limit: %.1f GiB of address space were not looked at",
+                         (double)growth->skipped / (1 << 30));
     if (growth->thinned)
         sonde_buf_printf(text, "%s1 in %u of the sampled page faults was kept",
                          text->len ? "; " : "growth limit: ", 1u << growth->thinned);

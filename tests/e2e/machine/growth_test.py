@@ -61,7 +61,7 @@ class Growing:
 
 def capture(growing, *options, uid=0, interrupts=True):
     """Has the program grow during a capture. Returns the bytes below each name, the change of RssAnon and the comments."""
-    out = os.path.join(folder(uid), "out.collapsed")
+    out = os.path.join(folder(uid), f"{growing.pid}.collapsed")
     before = rss_anon(growing.pid)
     terminal, end = pty.openpty()  # where the client shows that the capture has begun
     client = subprocess.Popen([*users.as_user(uid), stack.SONDE, "growth", str(growing.pid), "-d", "60", "-o", out, *options],
@@ -171,7 +171,15 @@ def test_growth_of_several_processes_and_heap_profiles_are_refused_with_what_to_
     pid = str(growing.pid)
     check.contains(sonde("record", "--all", pid, "--event", "growth", status=2)[1],
                    "growth can only be taken of one process: choose it by its pid or name")
-    check.contains(sonde("heap", "status", pid, status=4)[1], f"; `sonde growth {pid}` shows which code makes it grow")
+    service = f"unix:{stack.WORK}/growth.sock"
+    sonded = subprocess.Popen([os.path.join(stack.PREFIX, "bin/sonded"), "--socket", f"{stack.WORK}/guests.sock", "--grpc", service],
+                              env=environment(0), stdout=subprocess.PIPE, text=True)
+    users.started.append(sonded)
+    check.contains(sonded.stdout.readline(), "grpc: ")
+    for words in (("status",), ("on",), ("dump", "-o", "x.pb.gz"), ("allocs", "-o", "x.pb.gz")):
+        check.contains(sonde("heap", words[0], pid, *words[1:], "--service", service, status=4)[1],
+                       f"; `sonde growth {pid}` shows which code makes it grow")
+    users.stop(sonded)
     check.contains(sonde("growth", "flame.svg", status=2)[1], "\"flame.svg\" is a file: give a running process")
     growing.stop()
 
@@ -179,7 +187,7 @@ def test_growth_of_several_processes_and_heap_profiles_are_refused_with_what_to_
 if os.geteuid() == 0:
     install()
 try:
-    check.main(globals())
+    check.main(globals(), at_once=3)
 finally:
     for left in list(users.started):
         users.stop(left)

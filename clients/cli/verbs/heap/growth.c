@@ -50,7 +50,7 @@ static const struct sonde_option table[] = {
     GROWTH_OPTION("duration", 'd', "SECONDS", SECONDS, seconds, 0.001, 3600,
                   "how long to watch: 10 (default), 500ms, 5m"),
     {"output", 'o', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, output), 0, 0,
-     "write a file, format by extension, - for stdout (default: print a table)"},
+     "output file, format by extension, - for stdout (default: a table)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
      FORMAT_HELP},
     {"rows", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, table.rows), 0, 1e9,
