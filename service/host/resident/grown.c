@@ -10,7 +10,7 @@
  * The address space is cut into strata that have about ENOUGH samples, and the new pages of a
  * stratum are divided by weight among its samples. A chunk with many samples is a stratum of its
  * own, so memory that faults again and again has no more than its own pages. If nearly each fault
- * is sampled, strata are a chunk or a few. Small pages, huge pages and files are apart.
+ * is sampled, strata are a chunk or a few. Kinds of memory are apart, and so are huge pages.
  *
  * Some pages had no fault: the kernel filled them in itself (MAP_POPULATE, mlock, direct I/O). So a
  * fault gets no more than it can bring, within chance. */
@@ -26,8 +26,8 @@
 #define CHANCE       3.0  /* standard deviations */
 #define NO_STRATUM   UINT32_MAX
 
-/* What is divided apart: the kinds, and HUGE pages. */
-enum { HUGE = RESIDENT_KINDS, GROUPS };
+/* What is divided apart: of each kind, small and huge pages. */
+enum { GROUPS = 2 * RESIDENT_KINDS };
 
 struct stratum {
     int group;
@@ -49,7 +49,7 @@ struct dividing {
 };
 
 static enum resident_kind kind_of_group(int group) {
-    return group == HUGE ? RESIDENT_ANONYMOUS : (enum resident_kind)group;
+    return (enum resident_kind)(group / 2);
 }
 
 static uint64_t page_of(const struct dividing *dividing, const struct grown_sample *sample) {
@@ -159,7 +159,8 @@ static sonde_err add_chunk(struct dividing *dividing, int group, uint64_t number
 
 /* The pages that one fault of the group can bring. */
 static double most_pages(int group) {
-    return group == HUGE ? RESIDENT_PAGES : group == RESIDENT_ANONYMOUS ? 1 : AROUND_PAGES;
+    bool is_huge = group % 2 == 1;
+    return is_huge ? RESIDENT_PAGES : kind_of_group(group) == RESIDENT_ANONYMOUS ? 1 : AROUND_PAGES;
 }
 
 static void set_share(struct dividing *dividing, struct stratum *stratum) {
@@ -213,12 +214,12 @@ static struct former find_former(const struct resident_set *before, size_t *at, 
     return former;
 }
 
-/* Without the right to see it, a chunk that is all new may be a huge page. */
+/* Where it is not known, as of files, a chunk that is all new may be a huge page. */
 static int group_of(const struct dividing *dividing, const struct resident_chunk *chunk,
                     uint64_t new_pages) {
-    bool may_be = !dividing->now->knows_huge && new_pages == RESIDENT_PAGES;
-    return chunk->kind == RESIDENT_ANONYMOUS && (chunk->is_huge || may_be) ? (int)HUGE
-                                                                           : (int)chunk->kind;
+    bool is_known = dividing->now->knows_huge && chunk->kind == RESIDENT_ANONYMOUS;
+    bool is_huge = chunk->is_huge || (!is_known && new_pages == RESIDENT_PAGES);
+    return 2 * (int)chunk->kind + is_huge;
 }
 
 static sonde_err divide_chunks(struct dividing *dividing, const struct resident_set *before) {
@@ -236,7 +237,7 @@ static sonde_err divide_chunks(struct dividing *dividing, const struct resident_
         uint64_t count = count_pages(pages), bytes = count * now->page_bytes;
         dividing->grown->back += count_pages(back) * now->page_bytes;
         dividing->grown->grown[chunk->kind] += bytes;
-        dividing->grown->huge += chunk->is_huge ? bytes : 0;
+        dividing->grown->huge += chunk->is_huge && chunk->kind == RESIDENT_ANONYMOUS ? bytes : 0;
         if (count)
             err =
                 add_chunk(dividing, group_of(dividing, chunk, count), chunk->number, pages, bytes);

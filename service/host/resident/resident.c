@@ -84,7 +84,7 @@ static bool check_huge(const struct scan *scan, struct resident_chunk *chunk) {
     if (scan->run != RESIDENT_PAGES || scan->first_frame % RESIDENT_PAGES != 0)
         return true;
     uint64_t flags = flags_of(scan, scan->first_frame);
-    chunk->is_huge = flags >> KPF_THP & 1;
+    chunk->is_huge = (flags >> KPF_THP | flags >> KPF_HUGE) & 1;
     if (chunk->is_huge && !(flags >> KPF_ANON & 1) && scan->mapped != RESIDENT_KINDS)
         chunk->kind = scan->mapped;
     return !(flags >> KPF_ZERO_PAGE & 1);

@@ -155,6 +155,14 @@ TEST(a_fault_of_a_file_brings_the_pages_around_it) {
     CHECK_INT(grown.grown[RESIDENT_FILE], ==, 64 * PAGE);
 }
 
+TEST(a_fault_of_shared_memory_may_bring_a_huge_page) {
+    begin();
+    add(&now, 10, 512, RESIDENT_SHARED);
+    fault(10, 5, 1, 1);
+    divide();
+    CHECK_INT(pages_of(1), ==, 512);
+}
+
 TEST(what_no_fault_can_have_brought_is_nobodys) {
     begin();
     add(&now, 10, 512, RESIDENT_ANONYMOUS);
