@@ -32,6 +32,7 @@ static void begin(struct bench *bench) {
     bench_begin_event(bench, SONDE_GROWTH, 1);
     CHECK_INT(fake.options.event, ==, SONDE_GROWTH);
     CHECK(fake.options.is_one);
+    CHECK_INT(fake.options.stack_bytes, ==, HOST_LEAK_STACK);
     bench_wait(bench, has_looked);
 }
 
