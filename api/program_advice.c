@@ -35,7 +35,7 @@ static const struct row {
                             "read; upload its debug file: sonde symbol --upload FILE",
                             NULL},
     [PROGRAM_STATIC_GO] = {" is a static Go program, so libsonde.so cannot be preloaded; sample "
-                           "its CPU time from outside (sonde record PID) and import net/http/pprof "
+                           "its CPU time from outside (sonde record PID), import net/http/pprof "
                            "for its heap, or link it with -linkmode=external",
                            NULL},
     [PROGRAM_STATIC] = {" is statically linked, so libsonde.so cannot be preloaded; sample its CPU "

@@ -95,6 +95,16 @@ const struct sonde_event sonde_events[SONDE_EVENTS] = {
         COUNTED("cache-misses", "cache_misses", "cache misses", "Cache misses", "misses/s"),
     [SONDE_BRANCH_MISSES] =
         COUNTED("branch-misses", "branch_misses", "branch misses", "Branch misses", "misses/s"),
+    [SONDE_GROWTH] =
+        {
+            .name = "growth",
+            .note = "mode: growth: resident memory that was first touched during the capture and was "
+                    "still there at its end",
+            .amount = {{"growth", "bytes"}, "growth of resident memory"},
+            .title = "Growth",
+            .rate_unit = "bytes/s",
+            .per_rate = 1,
+        },
 };
 
 const struct sonde_event *sonde_event_find(const char *name) {
@@ -157,9 +167,11 @@ enum sonde_event_id sonde_event_find_counted(struct sonde_slice name) {
 }
 
 const char *sonde_event_counted_words(const char *type) {
-    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++)
-        if (strcmp(type, sonde_events[i].amount.type.type) == 0)
-            return sonde_events[i].amount.words;
+    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++) {
+        const struct sonde_measure *amount = &sonde_events[i].amount;
+        if (strcmp(type, amount->type.type) == 0 && strcmp(amount->type.unit, "count") == 0)
+            return amount->words;
+    }
     return NULL;
 }
 

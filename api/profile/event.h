@@ -2,9 +2,9 @@
  *
  * The events that Sonde measures, one row each: what they are called in history, captures, pprof,
  * Pyroscope and on the page, and how their amounts add up. Counted events are the kernel's and the
- * processor's: a capture of one counts how often it happens. History also stores events of other
- * senders, which have no row: they are sums, in bytes if the name begins with "mem-", otherwise in
- * nanoseconds.
+ * processor's: a capture of one counts how often it happens, or, of GROWTH, the memory that its
+ * page faults have brought. History also stores events of other senders, which have no row: they
+ * are sums, in bytes if the name begins with "mem-", otherwise in nanoseconds.
  *
  * Thread safety: any thread; everything is constant. */
 #ifndef SONDE_API_PROFILE_EVENT_H
@@ -31,6 +31,7 @@ enum sonde_event_id {
     SONDE_INSTRUCTIONS,
     SONDE_CACHE_MISSES,
     SONDE_BRANCH_MISSES,
+    SONDE_GROWTH, /* page faults, of which only pages count that stay resident */
     SONDE_EVENTS
 };
 
@@ -39,7 +40,7 @@ enum sonde_event_id {
 #define SONDE_EVENT_NAMES "on-cpu, off-cpu, mem-alloc or mem-inuse"
 #define SONDE_COUNTED_NAMES                                                               \
     "page-faults, minor-faults, major-faults, context-switches, cpu-migrations, cycles, " \
-    "instructions, cache-misses or branch-misses"
+    "instructions, cache-misses, branch-misses or growth"
 
 struct sonde_measure {
     struct sonde_value_type type;
@@ -90,7 +91,8 @@ bool sonde_event_is_counted(enum sonde_event_id event);
 const char *sonde_event_kind(enum sonde_event_id event);
 /* The counted event of a name; SONDE_EVENTS if there is none. */
 enum sonde_event_id sonde_event_find_counted(struct sonde_slice name);
-/* The words for the sample type of a counted event; NULL for any other type. */
+/* The words for the sample type of a counted event whose unit is "count"; NULL for any other
+ * type. */
 const char *sonde_event_counted_words(const char *type);
 /* The mode of a name: an index into sonde_events; SONDE_MODES if there is none. */
 size_t sonde_event_find_mode(struct sonde_slice name);

@@ -38,6 +38,7 @@ enum host_abi { HOST_ABI_NONE = 0 /* a kernel thread */, HOST_ABI_32, HOST_ABI_6
 struct host_sample {
     /* The time that the sample stands for. Of a counted event: how many of it. */
     uint64_t weight_ns;
+    uint64_t address; /* of a page fault, GROWTH; 0 otherwise */
     uint64_t span_ns; /* that time is spread over so much, up to time_ns; 0 = it is all of it */
     /* The first sample of a clock whose rate has changed also stands for the time since its last
      * sample before. To a capture that began with the new rate, it stands for this. 0 = none of

@@ -47,7 +47,8 @@ int process_file_open_own(enum process_file file, pid_t pid, uint64_t start, uin
     static const char *const leaves[] = {[PROCESS_MAPS] = "maps",
                                          [PROCESS_EXE] = "exe",
                                          [PROCESS_ROOT] = "root",
-                                         [PROCESS_MEMORY] = "mem"};
+                                         [PROCESS_MEMORY] = "mem",
+                                         [PROCESS_PAGEMAP] = "pagemap"};
     char path[PROCESS_MAPPED_PATH];
     if (file == PROCESS_KALLSYMS)
         return open_path("/proc/kallsyms", O_RDONLY);

@@ -21,6 +21,7 @@ enum process_file {
     PROCESS_MAPPED,   /* /proc/PID/map_files/START-END: the regular file mapped there */
     PROCESS_MEMORY,   /* /proc/PID/mem, read-only */
     PROCESS_KALLSYMS, /* /proc/kallsyms; pid is ignored */
+    PROCESS_PAGEMAP,  /* /proc/PID/pagemap */
     PROCESS_FILES
 };
 

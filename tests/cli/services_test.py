@@ -182,6 +182,7 @@ def test_without_a_service_the_message_says_where_it_looked():
         status, out, err = sonde(folder, *words)
         check.equal((status, out), (3, ""), f"status and output of {words}")
         check.contains(err, f"no sonded is running (looked in /run/sonde and {folder}/sonde); start a server with `sonde run")
+        check.equal("`sonde growth PID` shows which code makes it grow" in err, words[0] == "heap")
     check.contains(sonde(folder, "threads")[2], "which process? Name it or give its pid")
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/capture/budget.h"
 #include "service/engine/capture/clock.h"
+#include "service/engine/capture/growth.h"
 #include "service/engine/capture/samples.h"
 
 #include <stdlib.h>
@@ -24,12 +25,19 @@ struct cpu_capture *cpu_capture_create(struct target *target, const struct engin
     /* Bins count samples, and those of a rate stand for very different numbers of events. */
     if (capture->is_counted)
         capture->spec.has_timeline = false;
-    capture->unit = capture->is_counted && !capture->by_number ? 1 : capture->period_ns;
+    bool is_growth = spec->event == SONDE_GROWTH;
+    capture->unit =
+        is_growth || (capture->is_counted && !capture->by_number) ? 1 : capture->period_ns;
     /* Half of what 63 bits of nanoseconds hold, so that no sum can overflow. */
     capture->limit_samples = (uint64_t)INT64_MAX / 2 / capture->unit;
     if (spec->max_samples != 0 && spec->max_samples < capture->limit_samples)
         capture->limit_samples = spec->max_samples;
-    return capture;
+    capture->growth = is_growth ? growth_create(capture) : NULL;
+    if (!is_growth || capture->growth)
+        return capture;
+    capture_release(&capture->base); /* the place on the target, */
+    capture_release(&capture->base); /* and the handle */
+    return NULL;
 }
 
 static void window_finish(struct window *window) {
@@ -45,6 +53,7 @@ static void destroy(struct engine_capture *base) {
     struct cpu_capture *capture = container_of(base, struct cpu_capture, base);
     window_finish(&capture->window);
     downsampler_finish(&capture->downsampler);
+    growth_destroy(capture->growth);
     free(capture);
 }
 
@@ -100,13 +109,20 @@ static void window_open(struct cpu_capture *capture, uint64_t now_ns, int64_t un
 void cpu_capture_begin(struct cpu_capture *capture, uint64_t now_ns) {
     capture->state = CAPTURE_RUNNING;
     capture->start_ns = now_ns;
+    capture->first = capture->base.target->totals;
+    capture->rate.since_ns = now_ns;
+    window_open(capture, now_ns, now_unix_ns());
+    if (capture->growth)
+        growth_begin(capture->growth);
+    else
+        cpu_capture_set_times(capture, now_ns);
+}
+
+void cpu_capture_set_times(struct cpu_capture *capture, uint64_t now_ns) {
     if (capture->spec.duration_ms)
         capture->end_ns = now_ns + capture->spec.duration_ms * 1000000ull;
     if (capture->spec.progress_ms)
         capture->progress_ns = now_ns; /* the first event says that sampling has begun */
-    capture->first = capture->base.target->totals;
-    capture->rate.since_ns = now_ns;
-    window_open(capture, now_ns, now_unix_ns());
 }
 
 bool cpu_capture_is_counting(const struct cpu_capture *capture) {
@@ -139,7 +155,9 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     if (n == 0 && capture->pending_waits == 0)
         return;
     double waits = capture->is_counted ? (double)samples : capture->pending_waits;
-    sonde_err err = key ? counts_add(counts, key, n, waits) : SONDE_TOO_LARGE;
+    sonde_err err = !key              ? SONDE_TOO_LARGE
+                    : capture->growth ? growth_add(capture->growth, key, spent)
+                                      : counts_add(counts, key, n, waits);
     if (err) {
         const struct stacks *stacks = window->parts[window->part_count - 1].stacks;
         bool lacks_memory = key ? err == SONDE_OUT_OF_MEMORY : stacks && stacks->lacks_memory;
@@ -205,6 +223,8 @@ void cpu_capture_close(struct cpu_capture *capture) {
     capture->state = CAPTURE_CLOSING;
     capture->closed_ns = now_ns;
     capture->closed_cpu_ns = target->totals.target_cpu_ns;
+    if (capture->growth)
+        growth_end(capture->growth);
     clock_adjust(target);
     if (target->clock == CLOCK_STOPPING)
         return;
@@ -215,7 +235,28 @@ void cpu_capture_close(struct cpu_capture *capture) {
         cpu_capture_conclude(capture);
 }
 
+/* Counts what has grown. False: it is not known yet, or the capture has failed. */
+static bool conclude_growth(struct cpu_capture *capture) {
+    struct sonde_diag diag = {0};
+    if (capture->state == CAPTURE_RUNNING) { /* the target has ended */
+        capture->closed_ns = now_monotonic_ns();
+        capture->closed_cpu_ns = capture->base.target->totals.target_cpu_ns;
+    }
+    capture->state = CAPTURE_CLOSING;
+    capture->flush_sequence = 0;
+    if (!growth_conclude(capture->growth))
+        return false;
+    if (growth_error(capture->growth, &diag) != SONDE_OK) {
+        cpu_capture_fail(capture, diag.code, diag.text);
+        return false;
+    }
+    growth_count(capture->growth, &capture->grown);
+    return true;
+}
+
 void cpu_capture_conclude(struct cpu_capture *capture) {
+    if (capture->growth && !conclude_growth(capture))
+        return;
     capture->state = CAPTURE_REPORTING;
     jobs_report(capture, capture->closed_ns ? capture->closed_ns : now_monotonic_ns());
     jobs_end(capture, SONDE_OK, NULL);

@@ -37,7 +37,8 @@ struct window {
 };
 
 struct capture_job;
-struct spent; /* samples.h */
+struct growth; /* growth.h */
+struct spent;  /* samples.h */
 
 struct cpu_capture {
     struct engine_capture base;
@@ -60,6 +61,8 @@ struct cpu_capture {
     uint64_t flush_deadline_ns;
     struct downsampler downsampler;
     struct window window;
+    struct growth *growth; /* a capture of growth; NULL otherwise */
+    struct report_growth grown;
     struct totals first;                                   /* the target's when the clock ran */
     uint64_t start_ns, end_ns, window_end_ns, progress_ns; /* 0 = never */
     uint64_t wait_end_ns; /* WAITING: when it fails; 0 = never: a recording by a guest */
@@ -96,6 +99,8 @@ struct cpu_capture *cpu_capture_create(struct target *target, const struct engin
                                        const struct engine_capture_events *events, void *context);
 /* The clock runs: opens the first window. */
 void cpu_capture_begin(struct cpu_capture *capture, uint64_t now_ns);
+/* It has really begun: sets when it ends, and when its first progress event is due. */
+void cpu_capture_set_times(struct cpu_capture *capture, uint64_t now_ns);
 bool cpu_capture_is_counting(const struct cpu_capture *capture);
 /* Counts `pending` samples under the key, or drops them when there is no key: the tables are
  * full. */
@@ -106,7 +111,7 @@ bool cpu_capture_can_renew(const struct cpu_capture *capture);
 void cpu_capture_renew(struct cpu_capture *capture);
 /* The time is up: the state becomes CLOSING, or REPORTING when no more records can arrive. */
 void cpu_capture_close(struct cpu_capture *capture);
-/* The last records are counted. */
+/* The last records are counted. Of growth, waits for the last look at the process. */
 void cpu_capture_conclude(struct cpu_capture *capture);
 /* Adds the time since the last call at the target's present rate. Call it before the rate changes
  * and before the sum is read. */

@@ -17,6 +17,9 @@ sonde_err cpu_capture_check(const struct engine_cpu_spec *spec, struct sonde_dia
     if (spec->every > MAX_EVERY)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "period %llu: must be 1 to %llu events",
                           (unsigned long long)spec->every, (unsigned long long)MAX_EVERY);
+    if (spec->event == SONDE_GROWTH && spec->window_ms)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "growth: has one profile at its end, not one per window");
     if (spec->duration_ms > MAX_MS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "duration %u ms: must be at most %u",
                           spec->duration_ms, MAX_MS);

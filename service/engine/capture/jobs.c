@@ -250,6 +250,7 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->are_waits_samples = capture->are_waits_samples;
     report->frequency_hz = capture->spec.frequency_hz;
     report->max_samples = capture->spec.max_samples;
+    report->growth = capture->grown;
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
     memcpy(report->root_name, capture->base.target->root_name, sizeof report->root_name);

@@ -11,7 +11,8 @@
 struct spent {
     uint32_t tid;
     enum sonde_event_id event; /* never WALL, which counts both kinds of time */
-    uint64_t amount;           /* in the event's unit */
+    uint64_t amount;           /* in the event's unit; of GROWTH, page faults */
+    uint64_t address;          /* GROWTH: of the page */
     /* The amount is spread over so much time up to end_ns, or, if it is a time, at least over
      * itself. */
     uint64_t span_ns;

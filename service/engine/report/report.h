@@ -25,6 +25,19 @@ struct report_part {
     uint32_t span_count; /* of the stacks' spans, when the report was started */
 };
 
+/* Of a capture of growth, in bytes. */
+struct report_growth {
+    bool is_known;
+    bool has_ended; /* the process; then all else is 0 */
+    uint64_t anonymous, file, shared;
+    uint64_t huge;       /* of the anonymous memory, in huge pages */
+    uint64_t gone, back; /* anonymous memory given back, and memory that came back from swap */
+    uint64_t skipped;    /* address space that was not looked at */
+    bool has_rss;
+    int64_t rss_change; /* of RssAnon */
+    uint32_t thinned;   /* of 2^N sampled faults one was kept */
+};
+
 struct report_input {
     struct report_part parts[REPORT_MAX_PARTS];
     uint32_t part_count;
@@ -43,6 +56,7 @@ struct report_input {
     uint64_t cut_stacks[STACK_ENDS];
     uint64_t forgotten;        /* samples of generations that are no longer known */
     uint32_t ignored_mappings; /* of the newest generation, beyond SPACE_MAX_MAPPINGS */
+    struct report_growth growth;
 };
 
 /* Frees the parts but not the struct. */

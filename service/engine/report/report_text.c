@@ -135,7 +135,9 @@ static void add_note(const struct report_input *input, struct sonde_buf *text) {
 }
 
 static void add_rate(const struct report_input *input, struct sonde_buf *text) {
-    const char *words = sonde_events[input->metadata.event].amount.words;
+    bool is_growth = input->metadata.event == SONDE_GROWTH;
+    const char *words =
+        sonde_events[is_growth ? SONDE_PAGE_FAULTS : input->metadata.event].amount.words;
     if (input->every)
         sonde_buf_printf(text, "period: one sample for %llu %s", (unsigned long long)input->every,
                          words);
@@ -172,6 +174,44 @@ static void add_mode(const struct report_input *input, struct sonde_buf *text) {
         sonde_buf_puts(text, note);
 }
 
+static void put_mebibytes(struct sonde_buf *text, const char *words, uint64_t bytes) {
+    sonde_buf_printf(text, "%s%.1f MiB", words, (double)bytes / (1 << 20));
+}
+
+static void add_growth(const struct report_input *input, struct sonde_buf *text) {
+    const struct report_growth *growth = &input->growth;
+    if (!growth->is_known)
+        return;
+    if (growth->has_ended) {
+        sonde_buf_puts(text,
+                       "growth: the process ended, or ran another program, so none of that memory "
+                       "is resident any more");
+        return;
+    }
+    put_mebibytes(text, "growth: anonymous memory ", growth->anonymous);
+    if (growth->huge)
+        put_mebibytes(text, ", in huge pages ", growth->huge);
+    put_mebibytes(text, "; files ", growth->file);
+    put_mebibytes(text, "; shared memory ", growth->shared);
+    if (growth->has_rss)
+        sonde_buf_printf(text, "; RssAnon changed by %+.1f MiB",
+                         (double)growth->rss_change / (1 << 20));
+    put_mebibytes(text, ", given back ", growth->gone);
+    if (growth->back)
+        put_mebibytes(text, ", back from swap ", growth->back);
+}
+
+/* What the growth does not cover, or covers less exactly. */
+static void add_growth_limits(const struct report_input *input, struct sonde_buf *text) {
+    const struct report_growth *growth = &input->growth;
+    if (growth->skipped)
+        sonde_buf_printf(text, "growth limit: %.1f GiB of address space were not looked at",
+                         (double)growth->skipped / (1 << 30));
+    if (growth->thinned)
+        sonde_buf_printf(text, "%s1 in %u of the sampled page faults was kept",
+                         text->len ? "; " : "growth limit: ", 1u << growth->thinned);
+}
+
 static void add_budget(const struct report_input *input, struct sonde_buf *text) {
     if (input->metadata.budget_note[0])
         sonde_buf_printf(text, "overhead ceiling: %s", input->metadata.budget_note);
@@ -190,9 +230,9 @@ static void add_truncated(const struct report_input *input, struct sonde_buf *te
 
 sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {
     static void (*const rows[])(const struct report_input *, struct sonde_buf *) = {
-        add_target,   add_mode,     add_waits,  add_source,    add_clock,     add_note,
-        add_rate,     add_limit,    add_budget, add_drops,     add_truncated, add_cuts,
-        add_unmapped, add_coverage, add_cost,   add_time_bins,
+        add_target,    add_mode, add_growth,   add_growth_limits, add_waits,  add_source,
+        add_clock,     add_note, add_rate,     add_limit,         add_budget, add_drops,
+        add_truncated, add_cuts, add_unmapped, add_coverage,      add_cost,   add_time_bins,
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sonde_buf text = {0};

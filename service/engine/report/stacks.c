@@ -21,6 +21,10 @@ static const char *const note_texts[STACK_NOTE_COUNT] = {
     [STACK_NOTE_NO_TABLE_YET] = "[unwind table not loaded yet]",
     [STACK_NOTE_BEFORE] = "[before sampling]",
     [STACK_NOTE_UNSAMPLED] = "[not sampled]",
+    [STACK_NOTE_ANONYMOUS] = "[anonymous memory]",
+    [STACK_NOTE_FILE] = "[file pages]",
+    [STACK_NOTE_SHARED] = "[shared memory]",
+    [STACK_NOTE_NO_FAULT] = "[no page fault seen]",
 };
 
 const char *stack_note_text(uint64_t note) {

@@ -48,6 +48,10 @@ enum stack_note {
     STACK_NOTE_NO_TABLE_YET,
     STACK_NOTE_BEFORE,
     STACK_NOTE_UNSAMPLED, /* counted events that the kernel took no sample of */
+    STACK_NOTE_ANONYMOUS, /* the outermost frame of growth, by kind of memory */
+    STACK_NOTE_FILE,
+    STACK_NOTE_SHARED,
+    STACK_NOTE_NO_FAULT, /* growth that no sampled page fault explains */
     STACK_NOTE_COUNT
 };
 const char *stack_note_text(uint64_t note);

@@ -7,6 +7,7 @@
 #include "service/engine/host/host.h"
 #include "service/engine/targets/name_advice.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,6 +51,11 @@ static struct target *find_by_uuid(struct engine *engine, const struct engine_se
     return target;
 }
 
+static sonde_err refuse_several(const char *what, struct sonde_diag *diag) {
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "%s can only be taken of one process: choose it by its pid or name", what);
+}
+
 /* A counted event has a target of its own. */
 static sonde_err find_counted(struct engine *engine, const struct engine_cpu_spec *spec,
                               struct target **target, struct sonde_diag *diag) {
@@ -58,6 +64,8 @@ static sonde_err find_counted(struct engine *engine, const struct engine_cpu_spe
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "%s are only counted from outside: use source auto or host",
                           sonde_events[spec->event].name);
+    if (spec->event == SONDE_GROWTH && spec->target.all)
+        return refuse_several("growth", diag);
     sonde_err err = host_plan_make(engine, &spec->target, &plan, diag);
     plan.event = (struct host_event){spec->event, spec->every > 0};
     if (!err)
@@ -80,23 +88,22 @@ static sonde_err find_host(struct engine *engine, const struct engine_selector *
 
 /* --- one process ------------------------------------------------------------------------------ */
 
-static sonde_err refuse_several(const char *what, struct sonde_diag *diag) {
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                      "%s can only be taken of one process: choose it by its pid or name", what);
-}
-
+/* is_memory: what grows can be seen from outside. */
 static sonde_err refuse_without_guest(struct engine *engine, const struct engine_selector *selector,
-                                      const char *what, struct sonde_diag *diag) {
+                                      const char *what, bool is_memory, struct sonde_diag *diag) {
     struct host_plan plan;
-    char advice[PROGRAM_ADVICE] = "";
+    char advice[PROGRAM_ADVICE] = "", hint[80] = "";
     sonde_err err = host_plan_make(engine, selector, &plan, diag);
+    if (!err && is_memory)
+        snprintf(hint, sizeof hint, "; `sonde growth %d` shows which code makes it grow",
+                 (int)plan.process.pid);
     if (!err)
         program_advice(static_kind(&plan.identity), plan.process.name, NULL, advice);
     if (!err)
         err = sonde_fail(
-            diag, SONDE_NOT_AVAILABLE, "%s of process %d (%s) need Sonde inside it: %s", what,
+            diag, SONDE_NOT_AVAILABLE, "%s of process %d (%s) need Sonde inside it: %s%s", what,
             (int)plan.process.pid, plan.process.name,
-            advice[0] ? advice : "start it with sonde run -- COMMAND, or with LD_PRELOAD");
+            advice[0] ? advice : "start it with sonde run -- COMMAND, or with LD_PRELOAD", hint);
     host_plan_finish(&plan);
     return err;
 }
@@ -107,7 +114,8 @@ sonde_err find_guest(struct engine *engine, const struct engine_selector *select
     if (selector->all)
         return refuse_several(what, diag);
     sonde_err err = find_attached(engine, selector, target, diag);
-    return err == SONDE_TARGET_NOT_FOUND ? refuse_without_guest(engine, selector, what, diag) : err;
+    return err == SONDE_TARGET_NOT_FOUND ? refuse_without_guest(engine, selector, what, true, diag)
+                                         : err;
 }
 
 sonde_err find_process(struct engine *engine, const struct engine_selector *selector,
@@ -199,7 +207,7 @@ sonde_err find_for_cpu(struct engine *engine, const struct engine_cpu_spec *spec
     if (err != SONDE_TARGET_NOT_FOUND)
         return err;
     if (spec->source == ENGINE_GUEST)
-        return refuse_without_guest(engine, &spec->target, "profiles by the guest", diag);
+        return refuse_without_guest(engine, &spec->target, "profiles by the guest", false, diag);
     return find_host(engine, &spec->target, target, diag);
 }
 

@@ -2,7 +2,9 @@
  *
  * A sample is a header and then, in the order of the bits of its sample_type:
  *
- *     u32 pid, tid; u64 time; u32 cpu, 0;
+ *     u32 pid, tid; u64 time;
+ *     u64 address;                                     with PARSE_ADDRESS
+ *     u32 cpu, 0;
  *     u64 period;                                      not with PARSE_NO_PERIOD
  *     u64 count, pcs[count];                           with PARSE_KERNEL
  *     u64 abi, registers[17];                          registers only if abi is not NONE
@@ -115,10 +117,13 @@ static bool is_kernel_mode(uint16_t misc) {
     return mode != PERF_RECORD_MISC_USER;
 }
 
-static void take_id(struct cursor *cursor, struct host_record *record) {
+static void take_thread(struct cursor *cursor, struct host_record *record) {
     record->pid = take_pid(cursor);
     record->tid = take_pid(cursor);
     record->time_ns = take_u64(cursor);
+}
+
+static void take_cpu(struct cursor *cursor, struct host_record *record) {
     record->cpu = take_u32(cursor);
     take_u32(cursor);
 }
@@ -127,7 +132,9 @@ static void parse_sample(struct cursor *cursor, uint16_t misc, unsigned how,
                          struct host_record *record) {
     struct host_sample *sample = &record->sample;
     record->kind = HOST_SAMPLE;
-    take_id(cursor, record);
+    take_thread(cursor, record);
+    sample->address = how & PARSE_ADDRESS ? take_u64(cursor) : 0;
+    take_cpu(cursor, record);
     sample->weight_ns = how & PARSE_NO_PERIOD ? 0 : take_u64(cursor);
     sample->is_in_kernel = is_kernel_mode(misc);
     if (how & PARSE_KERNEL)
@@ -194,7 +201,8 @@ static enum parsed parse_other(struct cursor *cursor, const struct perf_event_he
         return PARSED_INVALID;
     struct cursor id = {cursor->at + cursor->left - ID_BYTES, ID_BYTES, false};
     cursor->left -= ID_BYTES;
-    take_id(&id, record);
+    take_thread(&id, record);
+    take_cpu(&id, record);
     switch (header->type) {
     case PERF_RECORD_MMAP2:
         parse_mmap(cursor, record);

@@ -10,7 +10,8 @@
 #include <linux/perf_event.h>
 
 /* What the events of perf_event.c put into their samples. PERF_SAMPLE_CALLCHAIN is added if they
- * sample the kernel, and PERF_SAMPLE_PERIOD is left out with PARSE_NO_PERIOD. */
+ * sample the kernel, PERF_SAMPLE_ADDR with PARSE_ADDRESS, and PERF_SAMPLE_PERIOD is left out with
+ * PARSE_NO_PERIOD. */
 #define PARSE_SAMPLE_TYPE                                                        \
     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
      PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
@@ -20,6 +21,7 @@
 /* How the events of a ring write their samples. */
 #define PARSE_KERNEL    1u /* with frames of the kernel */
 #define PARSE_NO_PERIOD 2u /* without a weight, which the caller knows */
+#define PARSE_ADDRESS   4u /* with the address of a page fault */
 
 #define PARSE_MAX_BYTES 65536u /* of a record; its size has 16 bits */
 

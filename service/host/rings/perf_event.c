@@ -30,6 +30,7 @@ static const struct {
     [SONDE_INSTRUCTIONS] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS, true, false},
     [SONDE_CACHE_MISSES] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES, true, false},
     [SONDE_BRANCH_MISSES] = {PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES, true, false},
+    [SONDE_GROWTH] = {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS, true, false},
 };
 
 static bool is_counted(uint32_t event) {
@@ -47,7 +48,8 @@ bool perf_event_is_of_processor(uint32_t event) {
 /* With PERF_SAMPLE_PERIOD the kernel ignores the period of software events, and writes a sample for
  * each of them. */
 unsigned perf_event_format(const struct perf_event_spec *spec) {
-    return (spec->has_kernel ? PARSE_KERNEL : 0) | (spec->every ? PARSE_NO_PERIOD : 0);
+    return (spec->has_kernel ? PARSE_KERNEL : 0) | (spec->every ? PARSE_NO_PERIOD : 0) |
+           (spec->event == SONDE_GROWTH ? PARSE_ADDRESS : 0);
 }
 
 static bool is_valid_event(const struct perf_event_spec *spec) {
@@ -69,6 +71,8 @@ static uint64_t sample_type(unsigned how) {
     uint64_t type = PARSE_SAMPLE_TYPE;
     if (how & PARSE_KERNEL)
         type |= PERF_SAMPLE_CALLCHAIN;
+    if (how & PARSE_ADDRESS)
+        type |= PERF_SAMPLE_ADDR;
     return how & PARSE_NO_PERIOD ? type & ~(uint64_t)PERF_SAMPLE_PERIOD : type;
 }
 

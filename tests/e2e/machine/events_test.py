@@ -12,8 +12,8 @@ from tests.e2e.users import users
 
 FAULTS = os.path.join(stack.WORK, "faults")
 KNOWN = ("page-faults", "minor-faults", "major-faults", "context-switches", "cpu-migrations", "cycles", "instructions",
-         "cache-misses", "branch-misses")
-SOFTWARE = KNOWN[:5]
+         "cache-misses", "branch-misses", "growth")
+SOFTWARE = (*KNOWN[:5], "growth")
 
 
 def install():

@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         make_ring();
     fill(data + 8, size - 8, (data[1] | (uint64_t)data[2] << 8) * 8);
     while ((look = ring_peek(&ring, space, &record)) == RING_RECORD) {
-        parse(record, ring.record_size, data[0] & 3);
+        parse(record, ring.record_size, data[0] & 7);
         ring_pop(&ring);
         ring_release(&ring);
     }

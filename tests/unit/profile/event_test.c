@@ -35,9 +35,9 @@ TEST(help_names_each_counted_event) {
     sonde_buf_finish(&list);
 }
 
-TEST(counted_events_are_counts_and_neither_modes_nor_recorded) {
+TEST(counted_events_are_counts_or_bytes_and_neither_modes_nor_recorded) {
     for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++) {
-        CHECK_STR(sonde_events[i].amount.type.unit, "count");
+        CHECK_STR(sonde_events[i].amount.type.unit, i == SONDE_GROWTH ? "bytes" : "count");
         CHECK(!sonde_events[i].is_recorded && !sonde_events[i].mode);
         CHECK(sonde_event_is_counted((enum sonde_event_id)i));
     }
@@ -47,6 +47,7 @@ TEST(counted_events_are_counts_and_neither_modes_nor_recorded) {
 
 TEST(only_types_of_counted_events_have_counted_words) {
     CHECK_STR(sonde_event_counted_words("page_faults"), "page faults");
+    CHECK(!sonde_event_counted_words("growth")); /* of bytes */
     CHECK(!sonde_event_counted_words("samples"));
     CHECK(!sonde_event_counted_words("alloc_objects"));
     CHECK(!sonde_event_counted_words("cpu"));

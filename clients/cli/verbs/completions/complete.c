@@ -70,6 +70,7 @@ static const struct {
     unsigned subjects;
 } formats[] = {
     {"record", SONDE_OF_CPU},
+    {"growth", SONDE_OF_CPU},
     {"captures", SONDE_OF_CPU | SONDE_OF_ALLOCATIONS},
     {"history", SONDE_OF_CPU | SONDE_OF_HEAP | SONDE_OF_ALLOCATIONS},
     {"heap", SONDE_OF_HEAP | SONDE_OF_ALLOCATIONS},
@@ -134,6 +135,7 @@ static const struct arguments {
     {"top", false, print_processes_and_files, NULL},
     {"annotate", false, NULL, print_processes_and_files},
     {"draw", false, print_processes_and_files, NULL},
+    {"growth", false, complete_processes, NULL},
     {"live", false, complete_processes, NULL},
     {"threads", false, complete_processes, NULL},
     {"symbol", false, complete_processes, NULL},

@@ -16,12 +16,23 @@
 /* Prints an answer as text. */
 typedef void print_answer(const ProtobufCMessage *answer);
 
+sonde_err heap_open(struct service *service, const struct heap_settings *settings,
+                    struct sonde_diag *diag) {
+    struct sonde_diag detail = {0};
+    sonde_err err = service_open(service, &settings->service, &detail);
+    if (err == SONDE_UNAVAILABLE && !settings->service.address)
+        return sonde_fail(diag, err, "%.240s; `sonde growth PID` shows which code makes it grow",
+                          sonde_diag_text(&detail, err));
+    *diag = detail;
+    return err;
+}
+
 static int ask(const struct heap_settings *settings, const struct client_method *method,
                const ProtobufCMessage *request, print_answer *print) {
     struct sonde_diag diag = {0};
     struct service service;
     ProtobufCMessage *answer = NULL;
-    sonde_err err = service_open(&service, &settings->service, &diag);
+    sonde_err err = heap_open(&service, settings, &diag);
     if (!err)
         err = service_call(&service, method, request, &answer, &diag);
     service_close(&service);

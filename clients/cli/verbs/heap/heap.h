@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde heap`: its settings, the actions that have a file of their own, and printing. Main thread
- * only. */
+ * `sonde heap`: its settings, the actions that have a file of their own, and printing; and
+ * `sonde growth`. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_HEAP_HEAP_H
 #define SONDE_CLIENTS_CLI_VERBS_HEAP_HEAP_H
 
@@ -9,7 +9,7 @@
 #include "clients/cli/cli.h"
 #include "clients/cli/service.h"
 
-extern const struct verb verb_heap;
+extern const struct verb verb_heap, verb_growth;
 
 struct heap_settings {
     struct service_settings service;
@@ -21,6 +21,10 @@ struct heap_settings {
 
 /* Prints the help of an action, if the arguments ask for it. */
 bool heap_help(int argc, char **argv, const struct sonde_options *options);
+
+/* service_open. If no service runs, the error names what an unprepared process has instead. */
+SONDE_MUST_USE sonde_err heap_open(struct service *service, const struct heap_settings *settings,
+                                   struct sonde_diag *diag);
 
 /* Selects TARGET, which may also be a uuid with --ended. */
 void heap_select(const struct heap_settings *settings, const char *target,

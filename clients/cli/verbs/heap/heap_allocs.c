@@ -29,7 +29,7 @@ static sonde_err receive(const char *target, const struct heap_settings *setting
     request.no_progress = !isatty(2);
     if (settings->type)
         request.sample_type = (char *)settings->type;
-    sonde_err err = service_open(&service, &settings->service, diag);
+    sonde_err err = heap_open(&service, settings, diag);
     if (!err)
         err = capture_receive(&service, &client_capture_allocs, &request.base,
                               request.duration_ms + RENDER_TIMEOUT_MS, output, result, diag);

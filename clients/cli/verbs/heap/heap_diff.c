@@ -67,7 +67,7 @@ static sonde_err fetch(const struct heap_diff *diff, const struct heap_settings 
     const ProtobufCMessage *message = fill(&request, diff, settings, format);
     const struct client_method *method =
         message == &request.get_dump.base ? &client_get_heap_dump : &client_heap_snapshot;
-    sonde_err err = service_open(&service, &settings->service, diag);
+    sonde_err err = heap_open(&service, settings, diag);
     if (!err)
         err = capture_receive(&service, method, message,
                               request.snapshot.delta_ms + DIFF_TIMEOUT_MS, output, &result, diag);

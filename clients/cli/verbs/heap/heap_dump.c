@@ -45,7 +45,7 @@ static sonde_err receive(const char *target, const struct heap_settings *setting
     struct output output = {.fd = -1};
     struct dump dump;
     fill(&dump, target, settings, format->format);
-    sonde_err err = service_open(&service, &settings->service, diag);
+    sonde_err err = heap_open(&service, settings, diag);
     if (!err)
         err = output_open(&output, path, diag);
     if (!err)

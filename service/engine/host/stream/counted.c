@@ -149,9 +149,14 @@ static uint64_t sampled(struct host_stream *stream) {
     return stream->counted.former_sampled + now.sampled;
 }
 
+/* What has grown is known without the faults that have no sample (growth.h). */
+static bool has_notes(const struct host_stream *stream) {
+    return counted_is_on(stream) && stream->counted.event.id != SONDE_GROWTH;
+}
+
 void counted_look(struct host_stream *stream) {
     struct counted *counted = &stream->counted;
-    if (!counted_is_on(stream) || !stream->rings || stream->state != STREAM_RUNNING)
+    if (!has_notes(stream) || !stream->rings || stream->state != STREAM_RUNNING)
         return;
     counted->total = counted->former_total + ops_of(stream)->total(stream->rings);
     counted->total_ns = now_monotonic_ns();
@@ -184,7 +189,7 @@ static void note(struct host_stream *stream, uint64_t events) {
 void counted_settle(struct host_stream *stream, bool is_last) {
     struct counted *counted = &stream->counted;
     uint64_t now_ns = now_monotonic_ns();
-    if (!counted_is_on(stream) || !stream->rings || stream->state != STREAM_RUNNING ||
+    if (!has_notes(stream) || !stream->rings || stream->state != STREAM_RUNNING ||
         (!is_last && now_ns - counted->noted_ns < NOTE_NS))
         return;
     if (counted->total_ns == 0) { /* its records are in the rings; see the next call */

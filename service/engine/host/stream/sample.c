@@ -163,6 +163,7 @@ static void count(struct walked *walked) {
         .tid = (uint32_t)record->tid,
         .event = record->kind == HOST_OFF_CPU ? SONDE_OFF_CPU : process->stream->counted.event.id,
         .amount = record->sample.weight_ns,
+        .address = record->sample.address,
         .span_ns = record->sample.span_ns,
         .renewed_amount = record->sample.renewed_weight_ns,
         .renewed_ns = record->sample.renewed_ns,

@@ -19,6 +19,7 @@
 
 #define HOST_FIRST_STACK 4096u          /* bytes copied of a stack at first, at high rates */
 #define HOST_FIRST_MAX   32768u         /* at low rates */
+#define HOST_LEAK_STACK  16384u         /* of growth, which may be slow */
 #define HOST_FIRST_RATE  (8u << 20)     /* bytes a second of one CPU's first copies, at most */
 #define HOST_LATE_NS     5000000ull     /* records of the last moment may still be on their way */
 #define HOST_STOP_NS     10000000000ull /* how long the last samples wait for their tables */

@@ -94,6 +94,29 @@ TEST(a_sample_has_its_registers_by_dwarf_number) {
     CHECK_INT(record.sample.kernel_count, ==, 0);
 }
 
+TEST(a_sample_of_a_page_fault_has_its_address) {
+    struct host_record record;
+    begin(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER);
+    u32(7);
+    u32(8);
+    u64(12345);
+    u64(0x7f0012345678);
+    u32(3);
+    u32(0);
+    u64(PERF_SAMPLE_REGS_ABI_NONE);
+    u64(0);
+    set_size(built.size);
+    CHECK_INT(parse_record(built.bytes, built.size, PARSE_ADDRESS | PARSE_NO_PERIOD, &record), ==,
+              PARSED_RECORD);
+    CHECK_INT(record.pid, ==, 7);
+    CHECK_INT(record.time_ns, ==, 12345);
+    CHECK_INT(record.cpu, ==, 3);
+    CHECK(record.sample.address == 0x7f0012345678);
+    set_size(32);
+    CHECK_INT(parse_record(built.bytes, 32, PARSE_ADDRESS | PARSE_NO_PERIOD, &record), ==,
+              PARSED_INVALID);
+}
+
 TEST(a_sample_in_the_kernel_has_the_kernels_frames) {
     struct host_record record;
     sample(true, 8, 0);
