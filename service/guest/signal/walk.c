@@ -199,15 +199,15 @@ static enum unwind_step rare_step(struct walk *walk, const struct unwind_registe
     if (walk->at == 1 && walk->laps == 0) {
         registers = *first;
     } else {
-        registers.value[UNWIND_REG_RSP] = place->sp;
-        registers.value[UNWIND_REG_RBP] = place->bp;
-        registers.value[UNWIND_REG_RIP] = place->pc;
+        registers.value[UNWIND_REG_SP] = place->sp;
+        registers.value[UNWIND_REG_FP] = place->bp;
+        registers.value[UNWIND_REG_PC] = place->pc;
         registers.known = WALK_ALWAYS_KNOWN;
     }
     enum unwind_step step = walk_step(walk, &registers, place->key);
-    place->sp = registers.value[UNWIND_REG_RSP];
-    place->bp = registers.value[UNWIND_REG_RBP];
-    place->pc = registers.value[UNWIND_REG_RIP];
+    place->sp = registers.value[UNWIND_REG_SP];
+    place->bp = registers.value[UNWIND_REG_FP];
+    place->pc = registers.value[UNWIND_REG_PC];
     place->key = place->pc - (step != UNWIND_STEP_EXACT);
     return step;
 }
@@ -215,8 +215,8 @@ static enum unwind_step rare_step(struct walk *walk, const struct unwind_registe
 /* False if a rule needs a register that this walk does not keep. */
 static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct memo_walk *memo,
                       const struct unwind_registers *first) {
-    struct place place = {first->value[UNWIND_REG_RIP], first->value[UNWIND_REG_RSP],
-                          first->value[UNWIND_REG_RBP], first->value[UNWIND_REG_RIP],
+    struct place place = {first->value[UNWIND_REG_PC], first->value[UNWIND_REG_SP],
+                          first->value[UNWIND_REG_FP], first->value[UNWIND_REG_PC],
                           UNWIND_CFA_NONE};
     enum unwind_step step;
     uint64_t mark;
@@ -276,7 +276,7 @@ void walk_start(struct walk *walk, const struct unwind_registers *first) {
     walk->at = walk->laps = walk->switches = 0;
     walk->fp_frames = 0;
     walk->end = RING_END_BAD_STACK;
-    walk->pcs[walk->at++] = first->value[UNWIND_REG_RIP] & ~RING_PC_EXACT;
+    walk->pcs[walk->at++] = first->value[UNWIND_REG_PC] & ~RING_PC_EXACT;
 }
 
 static void walk_all(struct walk *walk, struct walk_cache *cache, struct memo_walk *memo,
@@ -289,11 +289,11 @@ static void walk_all(struct walk *walk, struct walk_cache *cache, struct memo_wa
         return;
     }
     walk_start(walk, first);
-    if (walk_is_code(first->value[UNWIND_REG_RIP]) &&
-        walk_enter_stack(walk, first->value[UNWIND_REG_RSP]) &&
+    if (walk_is_code(first->value[UNWIND_REG_PC]) &&
+        walk_enter_stack(walk, first->value[UNWIND_REG_SP]) &&
         !walk_fast(walk, cache, memo, first)) {
         walk_start(walk, first);
-        if (walk_enter_stack(walk, first->value[UNWIND_REG_RSP]))
+        if (walk_enter_stack(walk, first->value[UNWIND_REG_SP]))
             walk_slowly(walk, first, NULL, NULL);
     }
     walk_finish(walk, result);
@@ -322,12 +322,10 @@ void walk_from_context(const ucontext_t *context, const struct walk_map *map,
                        uint32_t max_depth, struct walk_result *result) {
     struct unwind_registers registers;
     struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
-    for (uint32_t i = 0; i < UNWIND_REGISTERS; i++)
-        registers.value[i] = (uint64_t)context->uc_mcontext.gregs[unwind_gregs[i]];
-    registers.known = (1u << UNWIND_REGISTERS) - 1;
+    unwind_take_context(&registers, context);
     walk.alternate.low = (uint64_t)context->uc_stack.ss_sp;
     walk.alternate.high = walk.alternate.low + context->uc_stack.ss_size;
-    uint64_t sp = registers.value[UNWIND_REG_RSP];
+    uint64_t sp = registers.value[UNWIND_REG_SP];
     if (sp < walk.alternate.low ||
         sp >= walk.alternate.high) /* not in use, so it may be unmapped by now */
         walk.alternate.high = walk.alternate.low;

@@ -37,7 +37,7 @@ struct walk {
     bool has_exact;
 };
 
-#define WALK_ALWAYS_KNOWN (1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RBP | 1u << UNWIND_REG_RIP)
+#define WALK_ALWAYS_KNOWN (1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_FP | 1ull << UNWIND_REG_PC)
 
 /* A load with an entry in the table of faults, which has the offsets from itself to the load and to
  * the code that runs after a fault. */

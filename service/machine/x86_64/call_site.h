@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recognises a call by the 8 bytes before its return address, which are in a word with the last
- * byte highest. Signal-safe. */
-#ifndef SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
-#define SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
+ * byte highest. Each machine has this header, and Bazel chooses one as
+ * service/machine/own/call_site.h. Signal-safe. */
+#ifndef SONDE_SERVICE_MACHINE_OWN_CALL_SITE_H
+#define SONDE_SERVICE_MACHINE_OWN_CALL_SITE_H
+
+#include "service/unwind/table/table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +26,11 @@ static inline bool unwind_is_pointer_call(uint64_t before) {
             return true;
     }
     return false;
+}
+
+/* Whether an entry of the linkage table has that rule and begins with these 8 bytes. */
+static inline bool unwind_is_plt_entry(const struct unwind_rule *rule, uint64_t code) {
+    return rule->cfa == UNWIND_CFA_PLT;
 }
 
 #endif
