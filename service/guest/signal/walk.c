@@ -118,16 +118,6 @@ struct place {
     uint8_t kind; /* of the rule that stopped the loop */
 };
 
-/* All bits if the rule saves rbp, else none. Branch predictors guess this badly, so the loop has no
- * branch for it: if rbp is not saved, the loop loads the return address again and drops it. */
-WALK_INLINE uint64_t saves_rbp(uint64_t rule) {
-    return (int16_t)(rule >> 16) < UNWIND_LOST ? ~0ull : 0;
-}
-
-WALK_INLINE uint64_t place_of_rbp(uint64_t rule, uint64_t cfa) {
-    return cfa - 8 + (((uint64_t)(int64_t)(int16_t)(rule >> 16) + 8) & saves_rbp(rule));
-}
-
 /* Walks frames of the simple kinds. Stops before a frame of another kind or outside the stack, or
  * when the pcs are full; place and walk->at are those of that frame. False if a load faulted. memo
  * may be NULL. */
@@ -162,17 +152,17 @@ WALK_INLINE bool run_frames(struct walk *walk, struct walk_cache *cache, struct 
             __asm__("" : "+r"(cfa)); /* keep the branch: a conditional move would wait for both */
         }
         cfa += (uint64_t)((int64_t)rule >> 32);
-        uint64_t rbp_place = place_of_rbp(rule, cfa);
-        if (WALK_UNLIKELY(!walk_holds(walk, sp, cfa - 8) ||
-                          !walk_holds(walk, walk->low, rbp_place)))
+        const struct unwind_places at = unwind_hot_places(rule, cfa);
+        if (WALK_UNLIKELY(!walk_holds(walk, sp, at.pc) || !walk_holds(walk, walk->low, at.fp)))
             break;
-        loaded = walk_load(cfa - 8, &caller) && walk_load(rbp_place, &saved);
+        loaded = walk_load(at.pc, &caller) && walk_load(at.fp, &saved);
+        caller = unwind_strip(caller);
         if (WALK_UNLIKELY(!loaded || !walk_is_code(caller)))
             break;
         if (memo)
-            memo_add(memo, &(struct walk_memo_frame){key, sp, bp, rbp_place});
+            memo_add(memo, &(struct walk_memo_frame){key, sp, bp, at.fp});
         *out++ = pc = caller;
-        bp ^= (bp ^ saved) & saves_rbp(rule);
+        bp ^= (bp ^ saved) & at.is_saved;
         sp = cfa, key = pc - 1;
     }
     if (memo)

@@ -16,28 +16,19 @@
 
 #define SEARCH_BYTES   (32u << 10)
 #define FUNCTION_BYTES (64u << 10) /* the largest distance of rip from its function's entry */
-#define STUB_BYTES     8u
 
-/* Whether `target` is jmp *n(%rip), perhaps after endbr64 or bnd: a stub of the procedure linkage
- * table. Where it jumps is not known here. */
-static bool is_stub(const struct walk_copy *copy, uint64_t target) {
-    uint8_t code[STUB_BYTES];
-    if (!copy->read(copy->context, target, code, STUB_BYTES))
-        return false;
-    const uint8_t *at = code[0] == 0xf3 ? code + 4 : code;
-    at += at[0] == 0xf2;
-    return at[0] == 0xff && at[1] == 0x25;
-}
-
-/* Whether a call of `target` may be a call of the function that holds key: its entry, or a stub. */
+/* Whether a call of `target` may be a call of the function that holds key: its entry, or a stub of
+ * the procedure linkage table. Where that jumps is not known here. */
 static bool may_call(const struct walk_map *map, const struct walk_copy *copy, uint64_t target,
                      uint64_t key) {
     const struct unwind_rule *there = walk_look_up(map, target).rule;
-    if (there && there->cfa == UNWIND_CFA_PLT)
+    uint64_t code = 0;
+    bool is_read = copy->read(copy->context, target, &code, sizeof code);
+    if (there && is_read && unwind_is_plt_entry(there, code))
         return true;
-    if (!there || there->cfa != UNWIND_CFA_RSP || there->cfa_offset != 8)
+    if (!there || !unwind_is_entry(there))
         return false;
-    return (target <= key && key - target < FUNCTION_BYTES) || is_stub(copy, target);
+    return (target <= key && key - target < FUNCTION_BYTES) || (is_read && unwind_is_stub(code));
 }
 
 enum verdict { NO_CALL, DIRECT_CALL, POINTER_CALL };

@@ -32,7 +32,7 @@ bool walk_enter_stack(struct walk *walk, uint64_t sp) {
         use_stack(walk, stack, sp);
         return true;
     }
-    if (!walk->bounds->faults_resume || sp < WALK_UNKNOWN_STACK || sp >= WALK_USER_END)
+    if (!walk->bounds->faults_resume || sp < WALK_UNKNOWN_STACK || sp >= UNWIND_USER_END)
         return false;
     struct walk_stack unknown = {sp - UNWIND_RED_ZONE, sp + WALK_UNKNOWN_STACK};
     use_stack(walk, &unknown, sp);

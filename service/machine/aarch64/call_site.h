@@ -24,12 +24,16 @@ static inline bool unwind_is_pointer_call(uint64_t before) {
     return (before >> 32 & 0xfefff000) == 0xd63f0000;
 }
 
-/* Whether an entry of the linkage table has that rule and begins with these 8 bytes: adrp x16,
- * perhaps behind bti c. */
-static inline bool unwind_is_plt_entry(const struct unwind_rule *rule, uint64_t code) {
+/* Whether code that begins with these 8 bytes is adrp x16, perhaps behind bti c: a stub of the
+ * procedure linkage table. */
+static inline bool unwind_is_stub(uint64_t code) {
     uint32_t first = (uint32_t)code == 0xd503245f ? (uint32_t)(code >> 32) : (uint32_t)code;
-    return rule->cfa == UNWIND_CFA_RSP && rule->cfa_offset == 0 &&
-           (first & 0x9f00001f) == 0x90000010;
+    return (first & 0x9f00001f) == 0x90000010;
+}
+
+/* Whether an entry of the linkage table has that rule and begins with these 8 bytes. */
+static inline bool unwind_is_plt_entry(const struct unwind_rule *rule, uint64_t code) {
+    return rule->cfa == UNWIND_CFA_RSP && rule->cfa_offset == 0 && unwind_is_stub(code);
 }
 
 #endif

@@ -66,6 +66,11 @@ UNWIND_INLINE struct unwind_places unwind_hot_places(uint64_t hot, uint64_t cfa)
     return (struct unwind_places){record + 8, record, ~0ull};
 }
 
+/* Where the return address is, from the caller's stack pointer and the place of x29. */
+UNWIND_INLINE uint64_t unwind_pc_place(uint64_t caller_sp, uint64_t fp_place) {
+    return fp_place + 8;
+}
+
 /* Whether x29, if the return address is above sp, cannot be loaded. */
 UNWIND_INLINE bool unwind_is_fp_outside(const struct unwind_places *at, uint64_t sp, uint64_t low) {
     return at->pc - low < 8;

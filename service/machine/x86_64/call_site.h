@@ -28,6 +28,14 @@ static inline bool unwind_is_pointer_call(uint64_t before) {
     return false;
 }
 
+/* Whether code that begins with these 8 bytes is jmp *n(%rip), perhaps after endbr64 or bnd: a stub
+ * of the procedure linkage table. */
+static inline bool unwind_is_stub(uint64_t code) {
+    uint64_t at = (code & 0xff) == 0xf3 ? code >> 32 : code;
+    at = (at & 0xff) == 0xf2 ? at >> 8 : at;
+    return (at & 0xffff) == 0x25ff;
+}
+
 /* Whether an entry of the linkage table has that rule and begins with these 8 bytes. */
 static inline bool unwind_is_plt_entry(const struct unwind_rule *rule, uint64_t code) {
     return rule->cfa == UNWIND_CFA_PLT;

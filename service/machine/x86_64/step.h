@@ -64,6 +64,11 @@ UNWIND_INLINE struct unwind_places unwind_hot_places(uint64_t hot, uint64_t cfa)
     return (struct unwind_places){place, place + ((uint64_t)(saved + 8) & is_saved), is_saved};
 }
 
+/* Where the return address is, from the caller's stack pointer and the place of rbp. */
+UNWIND_INLINE uint64_t unwind_pc_place(uint64_t caller_sp, uint64_t fp_place) {
+    return caller_sp - 8;
+}
+
 /* Whether rbp, if the return address is above sp, cannot be loaded, or is out of the frame. */
 UNWIND_INLINE bool unwind_is_fp_outside(const struct unwind_places *at, uint64_t sp, uint64_t low) {
     return at->fp - sp > at->pc - sp;
