@@ -49,15 +49,20 @@ def bpf_library(name, src, hdrs, **kwargs):
     The object runs on any kernel with BTF (CO-RE): the source declares what it needs of the kernel's structs. bpftool's linker
     drops the debug information, which holds the sandbox's paths.
 
-    hdrs: the files that the source includes by their paths in the workspace."""
+    hdrs: the files that the source includes by their paths in the workspace, and those of service/machine, of which it includes one folder
+    as service/machine/own."""
     base = src[:-len(".bpf.c")]
     native.genrule(
         name = name + "_gen",
         srcs = [src] + hdrs,
         outs = [base + ".skel.h"],
-        cmd = " && ".join([
+        cmd = select({
+            "//bazel:arm64": "machine=aarch64; ",
+            "//conditions:default": "machine=x86_64; ",
+        }) + "headers=$(@D)/%s.headers; rm -rf $$headers; " % base + " && ".join([
+            "mkdir -p $$headers/service/machine && cp -rL service/machine/$$machine $$headers/service/machine/own",
             "clang -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -ffreestanding " +
-            "-I. -I/usr/include/x86_64-linux-gnu -c $(location %s) -o $(@D)/%s.full.o" % (src, base),
+            "-I. -I$$headers -I/usr/include/$$(uname -m)-linux-gnu -c $(location %s) -o $(@D)/%s.full.o" % (src, base),
             "/usr/sbin/bpftool gen object $(@D)/%s.o $(@D)/%s.full.o" % (base, base),
             "/usr/sbin/bpftool gen skeleton $(@D)/%s.o name %s_bpf >$@" % (base, base),
         ]),

@@ -6,29 +6,19 @@
 #ifndef SONDE_SERVICE_GUEST_RAW_H
 #define SONDE_SERVICE_GUEST_RAW_H
 
+#include "service/machine/own/system.h"
+
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 static inline long raw_call(long number, long a, long b, long c, long d, long e) {
-    register long r10 __asm__("r10") = d;
-    register long r8 __asm__("r8") = e;
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-                     : "rcx", "r11", "memory");
-    return result;
+    return system_call(number, a, b, c, d, e);
 }
 
 static inline long raw_call3(long number, long a, long b, long c) {
-    long result;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c)
-                     : "rcx", "r11", "memory");
-    return result;
+    return system_call3(number, a, b, c);
 }
 
 static inline long raw_close(int fd) {

@@ -9,7 +9,7 @@
 #ifndef SONDE_SERVICE_HOST_RECORD_H
 #define SONDE_SERVICE_HOST_RECORD_H
 
-#include "service/unwind/step/registers.h"
+#include "service/machine/own/registers.h"
 
 #include <stdbool.h>
 #include <stddef.h>

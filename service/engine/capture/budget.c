@@ -18,8 +18,8 @@
 #include "service/engine/capture/budget.h"
 #include "service/engine/capture/clock.h"
 #include "service/engine/capture/cpu_capture.h"
+#include "service/machine/own/cpu.h"
 
-#include <cpuid.h>
 #include <stdio.h>
 
 #define KERNEL_NS         5000u
@@ -32,9 +32,7 @@
 #define SETTLED           0.1          /* smaller relative changes of the period are not sent */
 
 static uint64_t kernel_ns(void) {
-    unsigned a, b, c = 0, d;
-    bool is_virtual = __get_cpuid(1, &a, &b, &c, &d) && (c >> 31 & 1);
-    return is_virtual ? VIRTUAL_KERNEL_NS : KERNEL_NS;
+    return cpu_is_virtual() ? VIRTUAL_KERNEL_NS : KERNEL_NS;
 }
 
 static bool is_active(const struct cpu_capture *capture) {

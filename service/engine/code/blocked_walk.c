@@ -4,9 +4,9 @@
 static void walk_snapshot(struct process_code *code, const struct tracee_snapshot *snapshot,
                           struct unwind_remote_walk *walk) {
     struct unwind_remote remote = process_code_remote(code);
-    struct unwind_registers registers = {.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RIP};
-    registers.value[UNWIND_REG_RSP] = snapshot->sp;
-    registers.value[UNWIND_REG_RIP] = snapshot->pc;
+    struct unwind_registers registers = {.known = 1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_PC};
+    registers.value[UNWIND_REG_SP] = snapshot->sp;
+    registers.value[UNWIND_REG_PC] = snapshot->pc;
     process_code_live(code, snapshot->sp);
     unwind_remote_walk(&remote, &registers, walk);
 }

@@ -59,7 +59,7 @@ struct walked {
 static bool is_first_frame(const struct perf_file_sample *sample,
                            const struct unwind_copy_walk *walk) {
     return walk->end == UNWIND_COPY_NO_TABLE && walk->count == 1 &&
-           sample->registers.value[UNWIND_REG_RBP] == 0;
+           sample->registers.value[UNWIND_REG_FP] == 0;
 }
 
 static void walk_copy(struct recorded_code *code, const struct recorded_process *process,

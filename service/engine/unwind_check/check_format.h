@@ -10,7 +10,7 @@
 #ifndef SONDE_SERVICE_ENGINE_UNWIND_CHECK_CHECK_FORMAT_H
 #define SONDE_SERVICE_ENGINE_UNWIND_CHECK_CHECK_FORMAT_H
 
-#include "service/unwind/step/registers.h"
+#include "service/machine/own/registers.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -127,7 +127,7 @@ static int access_mem(unw_addr_space_t space, unw_word_t address, unw_word_t *wo
                       void *context) {
     (void)space;
     struct other_walker *walker = context;
-    uint64_t at = address - walker->stack->registers[UNWIND_REG_RSP];
+    uint64_t at = address - walker->stack->registers[UNWIND_REG_SP];
     if (write)
         return -UNW_EINVAL;
     if (walker->stack->stack_bytes >= 8 && at <= walker->stack->stack_bytes - 8) {

@@ -5,6 +5,7 @@
 #include "service/guest/raw.h"
 #include "service/guest/signal/bounds.h"
 #include "service/guest/signal/handler_state.h"
+#include "service/machine/own/here.h"
 
 #include <string.h>
 
@@ -69,7 +70,7 @@ static void walk_callers(struct shared_walk *slot, const struct module_map *map,
     struct walk_bounds bounds;
     struct walk_stack extra;
     struct handler_place where;
-    bounds_find_call(here->value[UNWIND_REG_RSP], &own_stack, &extra, &bounds);
+    bounds_find_call(here->value[UNWIND_REG_SP], &own_stack, &extra, &bounds);
     walk_from_call(here, &map->walk, &slot->cache, &slot->memo, &bounds, slot->pcs, WALKED_PCS,
                    walked);
     handler_report_miss(&map->walk, slot->pcs, walked);
@@ -155,7 +156,7 @@ static uint32_t walk_originally(const struct module_map *map, uint64_t *pcs, uin
 __attribute__((noinline)) void alloc_backtrace_hook(void **pcs, unsigned *count, unsigned most) {
     struct unwind_registers here;
     unwind_registers_here(&here);
-    struct shared_walk *slot = take_slot(here.value[UNWIND_REG_RSP]);
+    struct shared_walk *slot = take_slot(here.value[UNWIND_REG_SP]);
     const struct module_map *map = slot ? atomic_load(&handler_state.map) : NULL;
     uint32_t depth = map ? walk(slot, map, &here, (uint64_t *)pcs, most) : 0;
     *count = depth ? depth : walk_originally(map, (uint64_t *)pcs, most);
@@ -173,7 +174,7 @@ static uint32_t skip_own(const uint64_t *pcs, uint32_t count, uint64_t caller) {
 
 uint32_t alloc_backtrace_take(const struct unwind_registers *here, uint64_t caller, uint64_t *pcs,
                               uint32_t most, struct alloc_place *place) {
-    struct shared_walk *slot = take_slot(here->value[UNWIND_REG_RSP]);
+    struct shared_walk *slot = take_slot(here->value[UNWIND_REG_SP]);
     uint32_t depth = 0;
     if (slot) {
         const struct module_map *map = atomic_load(&handler_state.map);

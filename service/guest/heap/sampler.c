@@ -14,6 +14,7 @@
 #include "service/guest/held.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/handler_state.h"
+#include "service/machine/own/here.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -22,12 +22,12 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 
-typedef long system_call(long number, ...);
+typedef long libc_call(long number, ...);
 
-static system_call *real_syscall;
+static libc_call *real_syscall;
 
 __attribute__((constructor(101))) static void find_real(void) {
-    real_syscall = (system_call *)libc_find_next("syscall");
+    real_syscall = (libc_call *)libc_find_next("syscall");
 }
 
 static long with_errno(long result) {

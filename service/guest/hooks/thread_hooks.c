@@ -6,6 +6,7 @@
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/thread_scan.h"
+#include "service/machine/own/here.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -16,11 +16,14 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
-#define HOST_ARCH AUDIT_ARCH_X86_64
-
-/* All that the guest and the libc functions in it call, perf_event_open apart. */
+/* All that the guest and the libc functions in it call, perf_event_open apart. Newer machines have
+ * fewer calls. */
 static const uint16_t guest_calls[] = {
+#ifdef SYS_access
     SYS_access,
+#else
+    SYS_faccessat,
+#endif
     SYS_brk,
     SYS_capget,
     SYS_clock_gettime,
@@ -42,7 +45,9 @@ static const uint16_t guest_calls[] = {
     SYS_getpid,
     SYS_getppid,
     SYS_getrandom,
+#ifdef SYS_getrlimit
     SYS_getrlimit,
+#endif
     SYS_getsockopt,
     SYS_gettid,
     SYS_inotify_add_watch,
@@ -56,9 +61,15 @@ static const uint16_t guest_calls[] = {
     SYS_munmap,
     SYS_nanosleep,
     SYS_newfstatat,
+#ifdef SYS_open
     SYS_open,
+#endif
     SYS_openat,
+#ifdef SYS_poll
     SYS_poll,
+#else
+    SYS_ppoll,
+#endif
     SYS_ppoll,
     SYS_prctl,
     SYS_pread64,
@@ -66,7 +77,11 @@ static const uint16_t guest_calls[] = {
     SYS_process_vm_readv,
     SYS_pwrite64,
     SYS_read,
+#ifdef SYS_readlink
     SYS_readlink,
+#else
+    SYS_readlinkat,
+#endif
     SYS_recvfrom,
     SYS_recvmsg,
     SYS_rseq,
@@ -89,7 +104,7 @@ static const uint16_t guest_calls[] = {
     SYS_timer_delete,
     SYS_timer_settime,
     SYS_uname,
-    SYS_unlink,
+    SYS_unlinkat,
     SYS_wait4,
     SYS_waitid,
     SYS_write,
@@ -142,7 +157,7 @@ static void load(struct state *state, uint32_t number, const struct sock_filter 
     bool is_number = is_data && step->k == offsetof(struct seccomp_data, nr);
     bool is_arch = is_data && step->k == offsetof(struct seccomp_data, arch);
     state->is_known = is_number || is_arch || BPF_MODE(step->code) == BPF_IMM;
-    state->a = is_number ? number : is_arch ? HOST_ARCH : step->k;
+    state->a = is_number ? number : is_arch ? SYSTEM_AUDIT_ARCH : step->k;
 }
 
 static void step_over(struct state *state, uint32_t number, const struct sock_filter *step) {

@@ -2,11 +2,11 @@
 #include "service/guest/signal/bounds.h"
 
 #include "service/guest/raw.h"
+#include "service/unwind/step/step.h"
 
 #include <errno.h>
 
 #define PAGE      4096ull
-#define USER_END  (1ull << 47)
 #define MAIN_SPAN (128ull << 20) /* the kernel maps nothing else this far below the main stack */
 
 static bool holds(struct walk_stack stack, uint64_t address) {
@@ -20,7 +20,8 @@ static bool is_page_readable(uint64_t page) {
 
 uint64_t bounds_probe(uint64_t address, uint64_t limit) {
     uint64_t page = address & ~(PAGE - 1);
-    for (uint32_t i = 0; i < BOUNDS_PAGES && page < limit && page < USER_END; i++, page += PAGE)
+    for (uint32_t i = 0; i < BOUNDS_PAGES && page < limit && page < UNWIND_USER_END;
+         i++, page += PAGE)
         if (!is_page_readable(page))
             break;
     return page > address ? page : address;
@@ -62,7 +63,7 @@ static bool find_registered(uint64_t sp, struct walk_stack *stack) {
  * descriptor of the thread that made it. Then this is that thread's stack, which can be read as
  * safely, and the clone's own stack is treated as unknown. */
 static void find_own(struct sampled_thread *thread) {
-    uint64_t descriptor = handler_thread_descriptor(), top = handler_state.main_stack.high;
+    uint64_t descriptor = system_thread_descriptor(), top = handler_state.main_stack.high;
     struct walk_stack area = area_of(descriptor);
     if (thread->tid == handler_state.pid && top > MAIN_SPAN)
         thread->stack = (struct walk_stack){top - MAIN_SPAN, top};
@@ -72,7 +73,8 @@ static void find_own(struct sampled_thread *thread) {
 
 void bounds_find(struct sampled_thread *thread, const ucontext_t *context, struct walk_stack *extra,
                  struct walk_bounds *bounds) {
-    uint64_t sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP];
+    uint64_t sp =
+        *(const uint64_t *)((const uint8_t *)context + unwind_context_offset(UNWIND_REG_SP));
     uint64_t alternate = (uint64_t)context->uc_stack.ss_sp;
     if (!thread->stack.high)
         find_own(thread);
@@ -83,7 +85,7 @@ void bounds_find(struct sampled_thread *thread, const ucontext_t *context, struc
     if (find_registered(sp, extra))
         return;
     struct walk_stack area = area_of(sp);
-    *extra = (struct walk_stack){sp, bounds_probe(sp, area.high ? area.high : USER_END)};
+    *extra = (struct walk_stack){sp, bounds_probe(sp, area.high ? area.high : UNWIND_USER_END)};
 }
 
 static bool are_pages_readable(uint64_t low, uint64_t high) {
@@ -97,7 +99,7 @@ static bool are_pages_readable(uint64_t low, uint64_t high) {
 
 static void find_own_for_call(uint64_t sp, struct walk_stack *own) {
     uint64_t top = handler_state.main_stack.high, page = sp & ~(PAGE - 1);
-    uint64_t descriptor = handler_thread_descriptor();
+    uint64_t descriptor = system_thread_descriptor();
     if (top > MAIN_SPAN && sp < top && sp >= top - MAIN_SPAN)
         *own = (struct walk_stack){top - MAIN_SPAN, top};
     else if (are_pages_readable(page, own->high ? own->low : descriptor))
@@ -117,5 +119,5 @@ void bounds_find_call(uint64_t sp, struct walk_stack *own, struct walk_stack *ex
     if (holds(*own, sp))
         return;
     bounds->extra_count = 1;
-    *extra = (struct walk_stack){sp, bounds_probe(sp, USER_END)};
+    *extra = (struct walk_stack){sp, bounds_probe(sp, UNWIND_USER_END)};
 }

@@ -23,7 +23,7 @@ struct chain_action chain_read(struct chain *chain) {
         action.mask = atomic_load_explicit(&chain->mask, memory_order_acquire);
         if (!(before & 1) && before == atomic_load_explicit(&chain->sequence, memory_order_acquire))
             break;
-        __builtin_ia32_pause();
+        system_pause();
     }
     return action;
 }

@@ -86,7 +86,7 @@ bool handler_is_quiescent(uint32_t limit) {
         for (uint32_t tries = 0; atomic_load(&handler_state.threads[i].in_handler); tries++) {
             if (tries == QUIESCENCE_TRIES)
                 return false;
-            __builtin_ia32_pause();
+            system_pause();
         }
     return true;
 }

@@ -171,14 +171,6 @@ struct thread_tags {
 };
 extern __thread struct thread_tags thread_tags __attribute__((tls_model("initial-exec")));
 
-/* The address of the calling thread's descriptor. Static thread-local storage lies directly below
- * it. */
-static inline uint64_t handler_thread_descriptor(void) {
-    uint64_t descriptor;
-    __asm__("movq %%fs:0, %0" : "=r"(descriptor));
-    return descriptor;
-}
-
 /* Whether the caller is not the child of a vfork, which has the parent's memory, but neither its
  * threads nor its handlers. Any thread; signal-safe. */
 SONDE_SIGSAFE

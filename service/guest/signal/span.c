@@ -12,7 +12,7 @@ struct thread_context {
 };
 
 static const struct thread_context *find_context(void) {
-    uint64_t variable = handler_thread_descriptor() + (uint64_t)handler_state.otel_offset;
+    uint64_t variable = system_thread_descriptor() + (uint64_t)handler_state.otel_offset;
     uint64_t context = *(const volatile uint64_t *)variable;
     uint64_t end = context + sizeof(struct thread_context);
     if (context == 0 || end < context || bounds_probe(context, end) < end)

@@ -118,16 +118,6 @@ struct place {
     uint8_t kind; /* of the rule that stopped the loop */
 };
 
-/* All bits if the rule saves rbp, else none. Branch predictors guess this badly, so the loop has no
- * branch for it: if rbp is not saved, the loop loads the return address again and drops it. */
-WALK_INLINE uint64_t saves_rbp(uint64_t rule) {
-    return (int16_t)(rule >> 16) < UNWIND_LOST ? ~0ull : 0;
-}
-
-WALK_INLINE uint64_t place_of_rbp(uint64_t rule, uint64_t cfa) {
-    return cfa - 8 + (((uint64_t)(int64_t)(int16_t)(rule >> 16) + 8) & saves_rbp(rule));
-}
-
 /* Walks frames of the simple kinds. Stops before a frame of another kind or outside the stack, or
  * when the pcs are full; place and walk->at are those of that frame. False if a load faulted. memo
  * may be NULL. */
@@ -162,17 +152,17 @@ WALK_INLINE bool run_frames(struct walk *walk, struct walk_cache *cache, struct 
             __asm__("" : "+r"(cfa)); /* keep the branch: a conditional move would wait for both */
         }
         cfa += (uint64_t)((int64_t)rule >> 32);
-        uint64_t rbp_place = place_of_rbp(rule, cfa);
-        if (WALK_UNLIKELY(!walk_holds(walk, sp, cfa - 8) ||
-                          !walk_holds(walk, walk->low, rbp_place)))
+        const struct unwind_places at = unwind_hot_places(rule, cfa);
+        if (WALK_UNLIKELY(!walk_holds(walk, sp, at.pc) || !walk_holds(walk, walk->low, at.fp)))
             break;
-        loaded = walk_load(cfa - 8, &caller) && walk_load(rbp_place, &saved);
+        loaded = walk_load(at.pc, &caller) && walk_load(at.fp, &saved);
+        caller = unwind_strip(caller);
         if (WALK_UNLIKELY(!loaded || !walk_is_code(caller)))
             break;
         if (memo)
-            memo_add(memo, &(struct walk_memo_frame){key, sp, bp, rbp_place});
+            memo_add(memo, &(struct walk_memo_frame){key, sp, bp, at.fp});
         *out++ = pc = caller;
-        bp ^= (bp ^ saved) & saves_rbp(rule);
+        bp ^= (bp ^ saved) & at.is_saved;
         sp = cfa, key = pc - 1;
     }
     if (memo)
@@ -199,15 +189,15 @@ static enum unwind_step rare_step(struct walk *walk, const struct unwind_registe
     if (walk->at == 1 && walk->laps == 0) {
         registers = *first;
     } else {
-        registers.value[UNWIND_REG_RSP] = place->sp;
-        registers.value[UNWIND_REG_RBP] = place->bp;
-        registers.value[UNWIND_REG_RIP] = place->pc;
+        registers.value[UNWIND_REG_SP] = place->sp;
+        registers.value[UNWIND_REG_FP] = place->bp;
+        registers.value[UNWIND_REG_PC] = place->pc;
         registers.known = WALK_ALWAYS_KNOWN;
     }
     enum unwind_step step = walk_step(walk, &registers, place->key);
-    place->sp = registers.value[UNWIND_REG_RSP];
-    place->bp = registers.value[UNWIND_REG_RBP];
-    place->pc = registers.value[UNWIND_REG_RIP];
+    place->sp = registers.value[UNWIND_REG_SP];
+    place->bp = registers.value[UNWIND_REG_FP];
+    place->pc = registers.value[UNWIND_REG_PC];
     place->key = place->pc - (step != UNWIND_STEP_EXACT);
     return step;
 }
@@ -215,8 +205,8 @@ static enum unwind_step rare_step(struct walk *walk, const struct unwind_registe
 /* False if a rule needs a register that this walk does not keep. */
 static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct memo_walk *memo,
                       const struct unwind_registers *first) {
-    struct place place = {first->value[UNWIND_REG_RIP], first->value[UNWIND_REG_RSP],
-                          first->value[UNWIND_REG_RBP], first->value[UNWIND_REG_RIP],
+    struct place place = {first->value[UNWIND_REG_PC], first->value[UNWIND_REG_SP],
+                          first->value[UNWIND_REG_FP], first->value[UNWIND_REG_PC],
                           UNWIND_CFA_NONE};
     enum unwind_step step;
     uint64_t mark;
@@ -276,7 +266,7 @@ void walk_start(struct walk *walk, const struct unwind_registers *first) {
     walk->at = walk->laps = walk->switches = 0;
     walk->fp_frames = 0;
     walk->end = RING_END_BAD_STACK;
-    walk->pcs[walk->at++] = first->value[UNWIND_REG_RIP] & ~RING_PC_EXACT;
+    walk->pcs[walk->at++] = first->value[UNWIND_REG_PC] & ~RING_PC_EXACT;
 }
 
 static void walk_all(struct walk *walk, struct walk_cache *cache, struct memo_walk *memo,
@@ -289,11 +279,11 @@ static void walk_all(struct walk *walk, struct walk_cache *cache, struct memo_wa
         return;
     }
     walk_start(walk, first);
-    if (walk_is_code(first->value[UNWIND_REG_RIP]) &&
-        walk_enter_stack(walk, first->value[UNWIND_REG_RSP]) &&
+    if (walk_is_code(first->value[UNWIND_REG_PC]) &&
+        walk_enter_stack(walk, first->value[UNWIND_REG_SP]) &&
         !walk_fast(walk, cache, memo, first)) {
         walk_start(walk, first);
-        if (walk_enter_stack(walk, first->value[UNWIND_REG_RSP]))
+        if (walk_enter_stack(walk, first->value[UNWIND_REG_SP]))
             walk_slowly(walk, first, NULL, NULL);
     }
     walk_finish(walk, result);
@@ -322,12 +312,10 @@ void walk_from_context(const ucontext_t *context, const struct walk_map *map,
                        uint32_t max_depth, struct walk_result *result) {
     struct unwind_registers registers;
     struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
-    for (uint32_t i = 0; i < UNWIND_REGISTERS; i++)
-        registers.value[i] = (uint64_t)context->uc_mcontext.gregs[unwind_gregs[i]];
-    registers.known = (1u << UNWIND_REGISTERS) - 1;
+    unwind_take_context(&registers, context);
     walk.alternate.low = (uint64_t)context->uc_stack.ss_sp;
     walk.alternate.high = walk.alternate.low + context->uc_stack.ss_size;
-    uint64_t sp = registers.value[UNWIND_REG_RSP];
+    uint64_t sp = registers.value[UNWIND_REG_SP];
     if (sp < walk.alternate.low ||
         sp >= walk.alternate.high) /* not in use, so it may be unmapped by now */
         walk.alternate.high = walk.alternate.low;

@@ -21,7 +21,7 @@
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_WALK_H
 #define SONDE_SERVICE_GUEST_SIGNAL_WALK_H
 
-#include "service/unwind/step/registers.h"
+#include "service/machine/own/registers.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,32 +12,23 @@
  * direct call names its target, which is checked. A call through a pointer is accepted only if the
  * saved rbp beside it points further up the stack or is 0, as at a root. */
 #include "service/guest/signal/walk_shared.h"
-#include "service/unwind/step/call_site.h"
+#include "service/machine/own/call_site.h"
 
 #define SEARCH_BYTES   (32u << 10)
 #define FUNCTION_BYTES (64u << 10) /* the largest distance of rip from its function's entry */
-#define STUB_BYTES     8u
 
-/* Whether `target` is jmp *n(%rip), perhaps after endbr64 or bnd: a stub of the procedure linkage
- * table. Where it jumps is not known here. */
-static bool is_stub(const struct walk_copy *copy, uint64_t target) {
-    uint8_t code[STUB_BYTES];
-    if (!copy->read(copy->context, target, code, STUB_BYTES))
-        return false;
-    const uint8_t *at = code[0] == 0xf3 ? code + 4 : code;
-    at += at[0] == 0xf2;
-    return at[0] == 0xff && at[1] == 0x25;
-}
-
-/* Whether a call of `target` may be a call of the function that holds key: its entry, or a stub. */
+/* Whether a call of `target` may be a call of the function that holds key: its entry, or a stub of
+ * the procedure linkage table. Where that jumps is not known here. */
 static bool may_call(const struct walk_map *map, const struct walk_copy *copy, uint64_t target,
                      uint64_t key) {
     const struct unwind_rule *there = walk_look_up(map, target).rule;
-    if (there && there->cfa == UNWIND_CFA_PLT)
+    uint64_t code = 0;
+    bool is_read = copy->read(copy->context, target, &code, sizeof code);
+    if (there && is_read && unwind_is_plt_entry(there, code))
         return true;
-    if (!there || there->cfa != UNWIND_CFA_RSP || there->cfa_offset != 8)
+    if (!there || !unwind_is_entry(there))
         return false;
-    return (target <= key && key - target < FUNCTION_BYTES) || is_stub(copy, target);
+    return (target <= key && key - target < FUNCTION_BYTES) || (is_read && unwind_is_stub(code));
 }
 
 enum verdict { NO_CALL, DIRECT_CALL, POINTER_CALL };
@@ -61,7 +52,7 @@ static bool is_plausible(const struct walk *walk, uint64_t place, uint64_t bp) {
 /* Searches for rbp of the current frame, whose CFA is rbp + offset. */
 static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
                          struct unwind_registers *registers, uint64_t key, uint64_t offset) {
-    uint64_t sp = registers->value[UNWIND_REG_RSP];
+    uint64_t sp = registers->value[UNWIND_REG_SP];
     for (uint64_t bp = (sp + 7) & ~7ull; bp - sp < SEARCH_BYTES; bp += 8) {
         uint64_t pc, saved;
         uint64_t top = bp + offset - 8;
@@ -70,8 +61,8 @@ static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
         enum verdict verdict = judge(walk, copy, pc, key);
         if (verdict == NO_CALL || (verdict == POINTER_CALL && !is_plausible(walk, bp, saved)))
             continue;
-        registers->value[UNWIND_REG_RBP] = bp;
-        registers->known |= 1u << UNWIND_REG_RBP;
+        registers->value[UNWIND_REG_FP] = bp;
+        registers->known |= 1ull << UNWIND_REG_FP;
         walk->fp_frames += walk->fp_frames < 255;
         return true;
     }
@@ -83,7 +74,7 @@ static bool find_missing(struct walk *walk, const void *copy, struct unwind_regi
     const struct unwind_rule *rule = walk_look_up(walk->map, key).rule;
     bool wants_rbp = !rule || rule->cfa == UNWIND_CFA_RBP;
     int64_t offset = rule ? rule->cfa_offset : 16;
-    if (!wants_rbp || unwind_is_known(registers, UNWIND_REG_RBP) || offset < 16 || offset > 4096)
+    if (!wants_rbp || unwind_is_known(registers, UNWIND_REG_FP) || offset < 16 || offset > 4096)
         return false;
     return find_pointer(walk, copy, registers, key, (uint64_t)offset);
 }
@@ -93,9 +84,9 @@ void walk_from_copy(uint64_t pc, uint64_t sp, const struct walk_map *map,
                     struct walk_result *result) {
     struct walk_bounds bounds = {.thread = {copy->low, copy->high}};
     struct walk walk = {.map = map, .bounds = &bounds, .pcs = pcs, .max = max_depth};
-    struct unwind_registers registers = {.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RIP};
-    registers.value[UNWIND_REG_RIP] = pc;
-    registers.value[UNWIND_REG_RSP] = sp;
+    struct unwind_registers registers = {.known = 1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_PC};
+    registers.value[UNWIND_REG_PC] = pc;
+    registers.value[UNWIND_REG_SP] = sp;
     walk.delta = (uint64_t)copy->bytes - copy->low;
     walk_start(&walk, &registers);
     if (walk_is_code(pc) && copy->high - copy->low >= 8 && walk_enter_stack(&walk, sp))

@@ -6,8 +6,8 @@
  * ns a frame, and no cold line of cache or table.
  *
  * A frame's key, sp and bp determine its rule, and so where its return address and rbp are saved.
- * If those two words are what they were, the next frame is what it was: the return address is at
- * the next frame's sp - 8, and is the next frame's key + 1. */
+ * If those two words are what they were, the next frame is what it was: the return address is the
+ * next frame's key + 1. */
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_WALK_MEMO_H
 #define SONDE_SERVICE_GUEST_SIGNAL_WALK_MEMO_H
 
@@ -61,14 +61,15 @@ static __attribute__((noinline)) const struct walk_memo_frame *
 memo_compare(const struct walk_memo_frame *frame, const struct walk_memo_frame *last, uint64_t low,
              uint64_t span, uint64_t *out) {
     for (; frame < last; frame++) {
-        uint64_t place = frame[1].sp - 8, rbp_place = frame->rbp_place, caller, saved;
+        uint64_t rbp_place = frame->rbp_place, caller, saved;
+        uint64_t place = unwind_pc_place(frame[1].sp, rbp_place);
         if (rbp_place != place &&
             (rbp_place - low > span || !walk_load(rbp_place, &saved) || saved != frame[1].bp))
             break;
         if (WALK_UNLIKELY(place - low > span || !walk_load(place, &caller) ||
-                          caller != frame[1].key + 1))
+                          unwind_strip(caller) != frame[1].key + 1))
             break;
-        *out++ = caller;
+        *out++ = unwind_strip(caller);
     }
     return frame;
 }

@@ -6,6 +6,7 @@
 
 #include "service/guest/ring.h"
 #include "service/guest/signal/walk.h"
+#include "service/machine/own/system.h"
 #include "service/unwind/step/step.h"
 
 #define WALK_INLINE        static inline __attribute__((always_inline))
@@ -13,7 +14,6 @@
 #define WALK_LIKELY(x)     __builtin_expect(!!(x), 1)
 #define WALK_UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define WALK_NULL_PAGE     4096u
-#define WALK_USER_END      (1ull << 47)
 #define WALK_UNKNOWN_STACK (1u << 20) /* how far an unknown stack is followed */
 #define WALK_LOST          1u         /* the value of a lost rbp, an address in no stack */
 
@@ -37,23 +37,11 @@ struct walk {
     bool has_exact;
 };
 
-#define WALK_ALWAYS_KNOWN (1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RBP | 1u << UNWIND_REG_RIP)
+#define WALK_ALWAYS_KNOWN (1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_FP | 1ull << UNWIND_REG_PC)
 
-/* A load with an entry in the table of faults, which has the offsets from itself to the load and to
- * the code that runs after a fault. */
+/* A load with an entry in the table of faults. */
 WALK_INLINE bool walk_load(uint64_t address, uint64_t *value) {
-    __asm__ goto("1: movq %[from], %[to]\n\t"
-                 ".pushsection walk_faults, \"a\"\n\t"
-                 ".balign 4\n\t"
-                 ".long 1b - ., %l[fault] - .\n\t"
-                 ".popsection"
-                 : [to] "=r"(*value)
-                 : [from] "m"(*(const uint64_t *)address)
-                 :
-                 : fault);
-    return true;
-fault:
-    return false;
+    return system_load(address, value);
 }
 
 /* Whether 8 bytes at address are in the current stack and not below sp. */
@@ -71,7 +59,7 @@ WALK_INLINE bool walk_load_bounded(const struct walk *walk, uint64_t address, ui
 }
 
 WALK_INLINE bool walk_is_code(uint64_t pc) {
-    return pc - WALK_NULL_PAGE < WALK_USER_END - WALK_NULL_PAGE;
+    return pc - WALK_NULL_PAGE < UNWIND_USER_END - WALK_NULL_PAGE;
 }
 
 /* If the pcs are full, starts another lap through the root-most half. False after WALK_MAX_FRAMES.

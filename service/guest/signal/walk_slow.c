@@ -32,7 +32,7 @@ bool walk_enter_stack(struct walk *walk, uint64_t sp) {
         use_stack(walk, stack, sp);
         return true;
     }
-    if (!walk->bounds->faults_resume || sp < WALK_UNKNOWN_STACK || sp >= WALK_USER_END)
+    if (!walk->bounds->faults_resume || sp < WALK_UNKNOWN_STACK || sp >= UNWIND_USER_END)
         return false;
     struct walk_stack unknown = {sp - UNWIND_RED_ZONE, sp + WALK_UNKNOWN_STACK};
     use_stack(walk, &unknown, sp);
@@ -84,7 +84,7 @@ static const uint8_t ends[] = {
 
 enum unwind_step walk_step(struct walk *walk, struct unwind_registers *registers, uint64_t key) {
     uint32_t wanted;
-    bool had_rbp = unwind_is_known(registers, UNWIND_REG_RBP);
+    bool had_rbp = unwind_is_known(registers, UNWIND_REG_FP);
     enum unwind_step step = unwind_step(&access_of_walk, walk, registers, key, &wanted);
     walk->end = ends[step]; /* for other steps it is not read */
     bool is_entry = step == UNWIND_STEP_EXACT || step == UNWIND_STEP_ENTRY;
@@ -93,9 +93,9 @@ enum unwind_step walk_step(struct walk *walk, struct unwind_registers *registers
         walk->has_exact = true;
     }
     walk->fp_frames += step == UNWIND_STEP_POINTER && walk->fp_frames < 255;
-    if (had_rbp && !unwind_is_known(registers, UNWIND_REG_RBP)) {
-        registers->value[UNWIND_REG_RBP] = WALK_LOST;
-        registers->known |= 1u << UNWIND_REG_RBP;
+    if (had_rbp && !unwind_is_known(registers, UNWIND_REG_FP)) {
+        registers->value[UNWIND_REG_FP] = WALK_LOST;
+        registers->known |= 1ull << UNWIND_REG_FP;
     }
     return step;
 }
@@ -103,7 +103,7 @@ enum unwind_step walk_step(struct walk *walk, struct unwind_registers *registers
 void walk_slowly(struct walk *walk, const struct unwind_registers *first, walk_on_need *on_need,
                  const void *context) {
     struct unwind_registers registers = *first;
-    uint64_t key = registers.value[UNWIND_REG_RIP], mark;
+    uint64_t key = registers.value[UNWIND_REG_PC], mark;
     do {
         enum unwind_step step = walk_step(walk, &registers, key);
         if (step == UNWIND_STEP_NEEDS && on_need && on_need(walk, context, &registers, key))
@@ -111,8 +111,8 @@ void walk_slowly(struct walk *walk, const struct unwind_registers *first, walk_o
         if (step == UNWIND_STEP_NEEDS || unwind_step_is_end(step))
             return;
         mark = step == UNWIND_STEP_EXACT ? RING_PC_EXACT : 0;
-        key = registers.value[UNWIND_REG_RIP] - (mark ? 0 : 1);
-    } while (walk_has_room(walk) && walk_push(walk, registers.value[UNWIND_REG_RIP], mark));
+        key = registers.value[UNWIND_REG_PC] - (mark ? 0 : 1);
+    } while (walk_has_room(walk) && walk_push(walk, registers.value[UNWIND_REG_PC], mark));
 }
 
 /* The entries that walk_load makes. The linker defines the bounds of a section whose name is a C

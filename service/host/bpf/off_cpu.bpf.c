@@ -109,10 +109,10 @@ static __always_inline uint64_t find_end(uint64_t from) {
 }
 
 /* Copies as much of the stack as is readable. A read that fails costs a microsecond, so the slot
- * remembers where the stack ends; not for long, because pages above rsp that a thread has not
- * touched yet cannot be read either. */
+ * remembers where the stack ends; not for long, because pages above the stack pointer that a thread
+ * has not touched yet cannot be read either. */
 static __always_inline void copy_stack(struct off_cpu_slot *slot, uint64_t now) {
-    uint64_t from = slot->regs.rsp, size = stack_bytes;
+    uint64_t from = entry_sp(&slot->regs), size = stack_bytes;
     slot->stack_bytes = 0;
     if (now > slot->end_until_ns)
         slot->stack_end = 0;
@@ -174,8 +174,7 @@ static __always_inline void send(struct off_cpu_slot *slot) {
 
 static __always_inline void end_wait(struct off_cpu_slot *slot, uint64_t start, uint64_t end) {
     uint64_t waited = end - start, weight;
-    slot->start_ns = 0;
-    barrier();
+    ENTRY_STORE_IN_ORDER(&slot->start_ns, 0);
     if (waited < control.threshold_ns) {
         counters()->short_ns += waited;
     } else if (choose(waited, &weight)) {
@@ -219,7 +218,7 @@ static __always_inline void leave(struct task_struct *task, bool is_preempted) {
         slot->stack_end = 0;
     else
         end_missed(slot, now, cpu);
-    slot->start_ns = 0;
+    ENTRY_STORE_IN_ORDER(&slot->start_ns, 0);
     slot->cpu_ns = cpu;
     slot->index = index;
     slot->pid = ids.pid;
@@ -230,8 +229,7 @@ static __always_inline void leave(struct task_struct *task, bool is_preempted) {
     if (bpf_probe_read_kernel(&slot->regs, sizeof slot->regs, regs))
         return;
     copy_stack(slot, now);
-    barrier();
-    slot->start_ns = now;
+    ENTRY_STORE_IN_ORDER(&slot->start_ns, now);
 }
 
 static __always_inline void arrive(struct task_struct *task) {

@@ -19,8 +19,6 @@
 #include <unistd.h>
 
 #define RING_BYTES (1u << 23)
-#define USER_CS_64 0x33u
-#define USER_CS_32 0x23u
 
 /* The wait that a flush has reported in part. */
 struct flushed {
@@ -195,18 +193,9 @@ void off_cpu_set_period(struct off_cpu *off_cpu, uint64_t period_ns) {
 
 /* --- Records ----------------------------------------------------------------------------------*/
 
-static void set_registers(struct unwind_registers *to, const struct off_cpu_registers *from) {
-    const uint64_t value[UNWIND_REGISTERS] = {from->rax, from->rdx, from->rcx, from->rbx, from->rsi,
-                                              from->rdi, from->rbp, from->rsp, from->r8,  from->r9,
-                                              from->r10, from->r11, from->r12, from->r13, from->r14,
-                                              from->r15, from->rip};
-    memcpy(to->value, value, sizeof value);
-    to->known = UNWIND_ALL_KNOWN;
-}
-
 static void deliver(const struct off_cpu *off_cpu, const struct off_cpu_slot *slot,
                     uint64_t weight_ns, double waits, uint64_t end_ns) {
-    uint64_t cs = slot->regs.cs;
+    unsigned bits = entry_bits(&slot->regs);
     struct host_record record = {.kind = HOST_OFF_CPU,
                                  .pid = (pid_t)slot->pid,
                                  .tid = (pid_t)slot->tid,
@@ -215,16 +204,16 @@ static void deliver(const struct off_cpu *off_cpu, const struct off_cpu_slot *sl
     record.sample = (struct host_sample){
         .weight_ns = weight_ns,
         .waits = waits,
-        .abi = cs == USER_CS_64   ? HOST_ABI_64
-               : cs == USER_CS_32 ? HOST_ABI_32
-                                  : HOST_ABI_NONE,
+        .abi = bits == 64   ? HOST_ABI_64
+               : bits == 32 ? HOST_ABI_32
+                            : HOST_ABI_NONE,
         .is_in_kernel = true,
         .is_waiting_for_cpu = slot->is_waiting_for_cpu,
         .stack = slot->stack,
         .stack_bytes = slot->stack_bytes,
         .asked_bytes = off_cpu->stack_bytes,
     };
-    set_registers(&record.sample.registers, &slot->regs);
+    entry_take_registers(&record.sample.registers, &slot->regs);
     off_cpu->on_record(off_cpu->context, &record);
 }
 
@@ -324,7 +313,7 @@ static bool copy_slot(struct off_cpu *off_cpu, uint32_t index) {
     if (start_ns == 0)
         return false;
     memcpy(off_cpu->copy, slot, off_cpu->slot_bytes);
-    __asm__ volatile("" : : : "memory"); /* x86-64 loads in order */
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return __atomic_load_n(&slot->start_ns, __ATOMIC_RELAXED) == start_ns &&
            off_cpu->copy->stack_bytes <= off_cpu->stack_bytes;
 }

@@ -10,6 +10,8 @@
 #ifndef SONDE_SERVICE_HOST_BPF_OFF_CPU_SHARED_H
 #define SONDE_SERVICE_HOST_BPF_OFF_CPU_SHARED_H
 
+#include "service/machine/own/entry.h"
+
 #include <stdint.h>
 
 #define OFF_CPU_PIDS      (1u << 22) /* the kernel's PID_MAX_LIMIT */
@@ -18,12 +20,6 @@
 #define OFF_CPU_CPUS      1024u
 #define OFF_CPU_MIN_STACK 1024u
 #define OFF_CPU_MAX_STACK 16384u
-
-/* The kernel's struct pt_regs on x86-64. */
-struct off_cpu_registers {
-    uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
-    uint64_t orig_rax, rip, cs, flags, rsp, ss;
-};
 
 /* One thread. start_ns is written last when the thread leaves its CPU and cleared first when it
  * returns, so a reader that sees the same start_ns before and after has read one state. */
@@ -34,10 +30,10 @@ struct off_cpu_slot {
     uint32_t index;                   /* of the slot */
     uint32_t pid, tid, cpu;           /* ids as the reader's pid namespace has them */
     uint32_t is_waiting_for_cpu;      /* it was preempted; otherwise it blocked */
-    uint32_t stack_bytes;             /* copied from rsp on */
+    uint32_t stack_bytes;             /* copied from the stack pointer on */
     uint64_t cpu_ns;                  /* the thread's CPU time when it left */
     uint64_t stack_end, end_until_ns; /* the kernel's note where the stack's mapping ends */
-    struct off_cpu_registers regs;    /* of its entry into the kernel */
+    struct entry_registers regs;      /* of its entry into the kernel */
     uint8_t stack[];
 };
 

@@ -19,7 +19,7 @@
 #define SONDE_SERVICE_HOST_PERF_FILE_PERF_FILE_H
 
 #include "api/error.h"
-#include "service/unwind/step/registers.h"
+#include "service/machine/own/registers.h"
 
 #include <stdbool.h>
 #include <stddef.h>

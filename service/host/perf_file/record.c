@@ -3,11 +3,11 @@
  * The fields of a sample follow each other in the order in which perf_event_open(2) has them; those
  * behind the copy of the stack are not read. */
 #include "service/host/perf_file/parts.h"
+#include "service/machine/own/perf.h"
 
 #define PROT_EXECUTE    4u
 #define MMAP_DATA       PERF_RECORD_MISC_MMAP_DATA
 #define FORK_EXEC       PERF_RECORD_MISC_FORK_EXEC
-#define REGISTERS       0xff01ffull /* of user_registers: AX to IP, and R8 to R15 */
 #define MAX_READ_VALUES 4096u
 
 static int32_t take_pid(struct perf_cursor *cursor) {
@@ -63,19 +63,20 @@ static void take_chain(struct perf_cursor *cursor, struct perf_file_sample *samp
 
 static void take_registers(struct perf_cursor *cursor, uint64_t mask,
                            struct perf_file_sample *sample) {
-    /* perf's registers AX BX CX DX SI DI BP SP IP R8-R15 as DWARF numbers. */
-    static const uint8_t numbers[] = {0, 3, 2, 1, 4, 5, 6,  7,  16, 0,  0,  0,
-                                      0, 0, 0, 0, 8, 9, 10, 11, 12, 13, 14, 15};
     uint64_t abi = perf_take_u64(cursor);
     if (abi == PERF_SAMPLE_REGS_ABI_NONE)
         return;
+    uint32_t index = 0; /* in perf_registers */
     for (uint32_t bit = 0; bit < 64; bit++) {
         uint64_t value = mask >> bit & 1 ? perf_take_u64(cursor) : 0;
-        if (REGISTERS >> bit & mask >> bit & 1)
-            sample->registers.value[numbers[bit]] = value;
+        if (!(PERF_REGISTERS >> bit & 1))
+            continue;
+        if (mask >> bit & 1)
+            sample->registers.value[perf_registers[index]] = value;
+        index++;
     }
     sample->is_32bit = abi == PERF_SAMPLE_REGS_ABI_32;
-    sample->has_registers = (mask & REGISTERS) == REGISTERS;
+    sample->has_registers = (mask & PERF_REGISTERS) == PERF_REGISTERS;
     sample->registers.known = UNWIND_ALL_KNOWN;
 }
 

@@ -7,11 +7,13 @@
  *     u32 cpu, 0;
  *     u64 period;                                      not with PARSE_NO_PERIOD
  *     u64 count, pcs[count];                           with PARSE_KERNEL
- *     u64 abi, registers[17];                          registers only if abi is not NONE
+ *     u64 abi, registers[UNWIND_REGISTERS];            registers only if abi is not NONE
  *     u64 asked; u8 stack[asked]; u64 copied;          stack and copied only if asked is not 0
  *
  * All other records end in u32 pid, tid; u64 time; u32 cpu, 0 (sample_id_all). */
 #include "service/host/rings/parse.h"
+
+#include "service/machine/own/perf.h"
 
 #include <string.h>
 
@@ -85,17 +87,13 @@ static void take_kernel(struct cursor *cursor, struct host_sample *sample) {
         sample->kernel_count++;
 }
 
-/* perf's registers AX BX CX DX SI DI BP SP IP R8-R15 as DWARF numbers. */
-static const uint8_t dwarf_number[UNWIND_REGISTERS] = {0, 3, 2,  1,  4,  5,  6,  7, 16,
-                                                       8, 9, 10, 11, 12, 13, 14, 15};
-
 static void take_registers(struct cursor *cursor, struct host_sample *sample) {
     uint64_t abi = take_u64(cursor);
     if (abi > PERF_SAMPLE_REGS_ABI_64)
         cursor->is_short = true;
     sample->abi = (enum host_abi)abi;
     for (size_t i = 0; abi != PERF_SAMPLE_REGS_ABI_NONE && i < UNWIND_REGISTERS; i++)
-        sample->registers.value[dwarf_number[i]] = take_u64(cursor);
+        sample->registers.value[perf_registers[i]] = take_u64(cursor);
     sample->registers.known = abi != PERF_SAMPLE_REGS_ABI_NONE ? UNWIND_ALL_KNOWN : 0;
 }
 

@@ -15,8 +15,6 @@
 #define PARSE_SAMPLE_TYPE                                                        \
     (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | \
      PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
-/* Bits of perf's registers: AX to IP, and R8 to R15. */
-#define PARSE_REGISTERS 0xff01ffull
 
 /* How the events of a ring write their samples. */
 #define PARSE_KERNEL    1u /* with frames of the kernel */

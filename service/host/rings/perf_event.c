@@ -4,6 +4,7 @@
 #include "api/profile/event.h"
 #include "service/host/record.h"
 #include "service/host/rings/parse.h"
+#include "service/machine/own/perf.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -92,7 +93,7 @@ static struct perf_event_attr attr_of(const struct perf_event_spec *spec) {
         .sample_period = period_of(spec),
         .freq = is_counted(spec->event) && !spec->every,
         .sample_type = sample_type(perf_event_format(spec)),
-        .sample_regs_user = PARSE_REGISTERS,
+        .sample_regs_user = PERF_REGISTERS,
         .sample_stack_user = spec->stack_bytes,
         .disabled = 1,
         .enable_on_exec = spec->is_exec_start,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Like the guest's walker (service/guest/signal/walk.c) this one has a loop for the frames whose
- * CFA is rsp or rbp plus a number, which are nearly all, and takes one step of the interpreter of
- * rules for each of the others. After such a loop only rsp, rbp and rip are known. If a later rule
- * needs another register, the walk starts again, without the loop.
+ * CFA is the stack or frame pointer plus a number, which are nearly all, and takes one step of the
+ * interpreter of rules for each of the others. After such a loop only these two and the pc are
+ * known. If a later rule needs another register, the walk starts again, without the loop.
  *
  * A slot of the cache has the rule of one key (a pc, or a return address less 1) in one state of
  * one process. Rules point into tables, so a state's tables must stay mapped while it is walked. */
@@ -16,8 +16,6 @@
 #include <string.h>
 
 #define NULL_PAGE    4096u
-#define USER_END     (1ull << 47)
-#define VSYSCALL     0xffffffffff600000ull
 #define SLOTS        4096u
 #define LARGEST_GAP  (1ull << 26) /* between two frames */
 #define LARGEST_COPY (1ull << 16) /* a frame pointer beyond it is not believed */
@@ -59,38 +57,29 @@ void unwind_walker_destroy(struct unwind_walker *walker) {
 }
 
 UNWIND_INLINE bool is_user(uint64_t pc) {
-    return pc - NULL_PAGE < USER_END - NULL_PAGE;
-}
-
-/* The vsyscall page. It has no unwind table; its functions are leaves. */
-static bool is_vsyscall(uint64_t pc) {
-    return pc - VSYSCALL < 4096;
+    return pc - NULL_PAGE < UNWIND_USER_END - NULL_PAGE;
 }
 
 /* --- The cache --------------------------------------------------------------------------------*/
 
 /* False if the table is being loaded. */
 static __attribute__((noinline)) bool fill(struct state *state, struct slot *slot, uint64_t key) {
-    static const struct unwind_rule leaf = {
-        .cfa = UNWIND_CFA_RSP,
-        .cfa_offset = 8,
-        .saved = {UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME}};
     struct slot made = {key, state->map->serial, KIND_NOT_CODE, NULL};
     struct unwind_range range = {0};
     enum unwind_found found =
-        is_vsyscall(key) ? UNWIND_NOT_CODE : state->map->find(state->map->context, key, &range);
+        unwind_is_fixed(key) ? UNWIND_NOT_CODE : state->map->find(state->map->context, key, &range);
     if (found == UNWIND_LATER) {
         state->walk->waits_for = key;
         return false;
     }
-    if (is_vsyscall(key))
-        made.rule = &leaf;
+    if (unwind_is_fixed(key))
+        made.rule = &unwind_fixed_rule;
     else if (found == UNWIND_FOUND && range.image)
         made.rule = unwind_table_rule(range.image, key - range.bias);
     else if (found == UNWIND_FOUND)
         made.hot = KIND_POINTER;
     if (made.rule)
-        made.hot = unwind_rule_hot(made.rule);
+        made.hot = unwind_hot(made.rule);
     *slot = made;
     return true;
 }
@@ -122,6 +111,8 @@ static bool is_code(void *walk, uint64_t pc) {
 
 static void use_up_to(struct state *state, uint64_t end) {
     uint64_t used = end - state->low;
+    if (used > state->copy->stack_bytes)
+        used = state->copy->stack_bytes;
     if (used > state->walk->used_bytes)
         state->walk->used_bytes = (uint32_t)used;
 }
@@ -152,8 +143,8 @@ static bool may_follow(void *walk, uint64_t sp, uint64_t place, enum unwind_link
     return false;
 }
 
-/* The copy begins at rsp, so the red zone of the first frame is not in it. What is found there in
- * an epilogue is the value that the register has been restored to. */
+/* The copy begins at the stack pointer, so the red zone of the first frame is not in it. What is
+ * found there in an epilogue is the value that the register has been restored to. */
 static bool may_save(void *walk, uint64_t sp, uint64_t place) {
     const struct state *state = walk;
     return unwind_is_owned(walk, sp, place) && (place >= state->low || state->is_elsewhere);
@@ -173,10 +164,10 @@ static void stop_at(struct state *state, uint64_t *out, uint64_t key, uint64_t s
     state->walk->count = (uint32_t)(out - state->walk->pcs);
     state->has_run = true;
     state->key = key;
-    state->registers.value[UNWIND_REG_RSP] = sp;
-    state->registers.value[UNWIND_REG_RBP] = bp;
-    state->registers.value[UNWIND_REG_RIP] = key + 1;
-    state->registers.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RBP | 1u << UNWIND_REG_RIP;
+    state->registers.value[UNWIND_REG_SP] = sp;
+    state->registers.value[UNWIND_REG_FP] = bp;
+    state->registers.value[UNWIND_REG_PC] = key + 1;
+    state->registers.known = 1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_FP | 1ull << UNWIND_REG_PC;
     use_up_to(state, sp);
 }
 
@@ -190,8 +181,8 @@ static void run(struct state *state, uint32_t capacity) {
     const uint8_t *const bytes = state->copy->stack;
     struct slot *const slots = state->walker->slots;
     uint64_t *out = walk->pcs + walk->count, *const limit = walk->pcs + capacity, *const from = out;
-    uint64_t sp = state->registers.value[UNWIND_REG_RSP],
-             bp = state->registers.value[UNWIND_REG_RBP], key = state->key;
+    uint64_t sp = state->registers.value[UNWIND_REG_SP], bp = state->registers.value[UNWIND_REG_FP],
+             key = state->key;
     while (out < limit) {
         struct slot *slot = &slots[(key + mix) % SLOTS];
         if (__builtin_expect(slot->key != key || slot->serial != serial, 0) &&
@@ -206,18 +197,17 @@ static void run(struct state *state, uint32_t capacity) {
             __asm__("" : "+r"(cfa)); /* keep the branch: a conditional move would wait for both */
         }
         cfa += (uint64_t)((int64_t)rule >> 32);
-        /* If rbp is not saved, the return address is loaded twice instead of a branch. */
-        int64_t saved = (int16_t)(rule >> 16);
-        uint64_t is_saved = saved < UNWIND_LOST ? ~0ull : 0, place = cfa - 8;
-        uint64_t bp_place = place + ((uint64_t)(saved + 8) & is_saved);
-        if (__builtin_expect(
-                place - sp > LARGEST_GAP || place - low > span || bp_place - sp > place - sp, 0))
+        const struct unwind_places at = unwind_hot_places(rule, cfa);
+        if (__builtin_expect(at.pc - sp > LARGEST_GAP || at.pc - low > span ||
+                                 unwind_is_fp_outside(&at, sp, low),
+                             0))
             break;
-        uint64_t caller = word_at(bytes + (place - low)), word = word_at(bytes + (bp_place - low));
+        uint64_t caller = unwind_strip(word_at(bytes + (at.pc - low)));
+        uint64_t word = word_at(bytes + (at.fp - low));
         if (__builtin_expect(!is_user(caller), 0))
             break;
         *out++ = caller;
-        bp ^= (bp ^ word) & is_saved;
+        bp ^= (bp ^ word) & at.is_saved;
         sp = cfa, key = caller - 1;
     }
     if (out > from)
@@ -231,8 +221,8 @@ static bool end_with(struct state *state, enum unwind_copy_end why) {
 
 /* Adds the current frame to pcs. */
 static bool push(struct state *state, uint32_t capacity, uint64_t mark) {
-    uint64_t pc = state->registers.value[UNWIND_REG_RIP];
-    if (!is_user(pc) && !is_vsyscall(pc))
+    uint64_t pc = state->registers.value[UNWIND_REG_PC];
+    if (!is_user(pc) && !unwind_is_fixed(pc))
         return end_with(state, pc == 0 ? UNWIND_COPY_ROOT : UNWIND_COPY_BAD_STACK);
     if (state->walk->count == capacity)
         return end_with(state, UNWIND_COPY_DEPTH);
@@ -241,7 +231,7 @@ static bool push(struct state *state, uint32_t capacity, uint64_t mark) {
 }
 
 /* bp: of the frame that the step could not leave. A chain of frame pointers ends with 0; in a frame
- * that none has led to, rbp may be anything. */
+ * that none has led to, the register may be anything. */
 static enum unwind_copy_end end_of(const struct state *state, enum unwind_step step, uint64_t bp) {
     static const enum unwind_copy_end ends[] = {
         [UNWIND_STEP_NEEDS] = UNWIND_COPY_RULE,
@@ -266,20 +256,21 @@ static enum unwind_step step_over(struct state *state) {
     state->is_beyond = false;
     enum unwind_step step =
         unwind_step(&access_of_copy, state, &state->registers, state->key, &wanted);
-    state->key = state->registers.value[UNWIND_REG_RIP] - (step != UNWIND_STEP_EXACT);
+    state->key = state->registers.value[UNWIND_REG_PC] - (step != UNWIND_STEP_EXACT);
     state->walk->pointer_frames += step == UNWIND_STEP_POINTER;
     bool is_entry = step == UNWIND_STEP_EXACT || step == UNWIND_STEP_ENTRY;
     if (is_entry && state->walk->count > 1) /* nothing called this frame */
         state->walk->pcs[state->walk->count - 1] |= UNWIND_COPY_EXACT;
     if (step == UNWIND_STEP_EXACT)
         state->is_elsewhere =
-            state->registers.value[UNWIND_REG_RSP] - state->low > state->copy->stack_bytes;
+            state->registers.value[UNWIND_REG_SP] - state->low > state->copy->stack_bytes;
     return step;
 }
 
 static bool may_run(const struct state *state) {
-    return unwind_is_known(&state->registers, UNWIND_REG_RBP) && state->copy->stack_bytes >= 8 &&
-           state->registers.value[UNWIND_REG_RSP] - state->low <= state->span;
+    return unwind_is_known(&state->registers, UNWIND_REG_FP) &&
+           unwind_is_known(&state->registers, UNWIND_REG_SP) && state->copy->stack_bytes >= 8 &&
+           state->registers.value[UNWIND_REG_SP] - state->low <= state->span;
 }
 
 /* False if a rule needs a register that the loop forgot. */
@@ -291,7 +282,7 @@ static bool walk_from(struct state *state, bool fast) {
     while (push(state, capacity, mark)) {
         if (fast && may_run(state))
             run(state, capacity);
-        uint64_t bp = state->registers.value[UNWIND_REG_RBP];
+        uint64_t bp = state->registers.value[UNWIND_REG_FP];
         step = step_over(state);
         if (step == UNWIND_STEP_NEEDS && state->has_run)
             return false;
@@ -309,9 +300,9 @@ static bool walk_once(struct unwind_walker *walker, const struct unwind_code_map
                           .copy = copy,
                           .walk = walk,
                           .registers = copy->registers,
-                          .key = copy->registers.value[UNWIND_REG_RIP],
+                          .key = copy->registers.value[UNWIND_REG_PC],
                           .mix = map->serial * 0x9e3779b97f4a7c15ull >> 32,
-                          .low = copy->registers.value[UNWIND_REG_RSP],
+                          .low = copy->registers.value[UNWIND_REG_SP],
                           .span = copy->stack_bytes - 8};
     walk->count = walk->pointer_frames = walk->used_bytes = 0;
     walk->waits_for = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks a stack from a copy of registers and of the memory above rsp, with compact tables: about 5
- * ns a frame when its rules are cached. The walk reads nothing but the copy.
+ * Walks a stack from a copy of registers and of the memory above the stack pointer, with compact
+ * tables: about 5 ns a frame when its rules are cached. The walk reads nothing but the copy.
  *
  * Tables are trusted (unwind_table_check); registers and copied words are not. Thread safety: one
  * thread per walker. */
 #ifndef SONDE_SERVICE_UNWIND_COPY_COPY_H
 #define SONDE_SERVICE_UNWIND_COPY_COPY_H
 
-#include "service/unwind/step/registers.h"
+#include "service/machine/own/registers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ enum unwind_copy_end {
 
 struct unwind_copy {
     struct unwind_registers registers; /* all known */
-    const uint8_t *stack;              /* what was at rsp and above; any alignment */
+    const uint8_t *stack;              /* what was at the stack pointer and above; any alignment */
     size_t stack_bytes;
 };
 
@@ -62,7 +62,7 @@ struct unwind_copy_walk {
     uint32_t pointer_frames; /* found by frame pointer */
     enum unwind_copy_end end;
     uint64_t waits_for;
-    uint32_t used_bytes; /* of the copy, up to the highest word that was read */
+    uint32_t used_bytes; /* of the copy, up to the end of the last frame that was left */
 };
 
 struct unwind_walker; /* a cache of rules by pc */

@@ -1,25 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/remote/remote.h"
 
-#include "service/unwind/step/call_site.h"
+#include "service/machine/own/call_site.h"
 #include "service/unwind/step/step.h"
 #include "service/unwind/table/table_lookup.h"
 
 #include <string.h>
 
 #define NULL_PAGE   4096u
-#define USER_END    (1ull << 47)
 #define LARGEST_GAP (1ull << 32) /* between two frames */
-
-void unwind_registers_take(struct unwind_registers *registers,
-                           const struct user_regs_struct *from) {
-    const uint64_t in_order[UNWIND_REGISTERS] = {
-        from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi,
-        from->rbp, from->rsp, from->r8,  from->r9,  from->r10, from->r11,
-        from->r12, from->r13, from->r14, from->r15, from->rip};
-    memcpy(registers->value, in_order, sizeof in_order);
-    registers->known = UNWIND_ALL_KNOWN;
-}
 
 /* A walk and the registers of its current frame. */
 struct state {
@@ -35,7 +24,7 @@ static bool end_with(struct state *state, enum unwind_remote_end why) {
 }
 
 static bool is_code(uint64_t pc) {
-    return pc - NULL_PAGE < USER_END - NULL_PAGE;
+    return pc - NULL_PAGE < UNWIND_USER_END - NULL_PAGE;
 }
 
 static bool read_word(const struct state *state, uint64_t address, uint64_t *word) {
@@ -94,14 +83,14 @@ static bool step(struct state *state) {
         state->walk->wanted = wanted;
     if (step == UNWIND_STEP_NEEDS || unwind_step_is_end(step))
         return end_with(state, ends[step]);
-    state->key = state->registers.value[UNWIND_REG_RIP] - (step != UNWIND_STEP_EXACT);
+    state->key = state->registers.value[UNWIND_REG_PC] - (step != UNWIND_STEP_EXACT);
     return true;
 }
 
 /* Adds the current frame to pcs. */
 static bool push(struct state *state, uint64_t mark) {
     struct unwind_remote_walk *walk = state->walk;
-    uint64_t pc = state->registers.value[UNWIND_REG_RIP];
+    uint64_t pc = state->registers.value[UNWIND_REG_PC];
     if (!is_code(pc))
         return end_with(state, pc == 0 ? UNWIND_REMOTE_ROOT : UNWIND_REMOTE_BAD_STACK);
     if (walk->count == walk->capacity || walk->count == UNWIND_REMOTE_FRAMES)
@@ -116,13 +105,13 @@ static void walk_on(struct state *state) {
     do {
         if (!step(state))
             return;
-        mark = state->key == state->registers.value[UNWIND_REG_RIP] ? UNWIND_REMOTE_EXACT : 0;
+        mark = state->key == state->registers.value[UNWIND_REG_PC] ? UNWIND_REMOTE_EXACT : 0;
     } while (push(state, mark));
 }
 
 void unwind_remote_walk(const struct unwind_remote *remote,
                         const struct unwind_registers *registers, struct unwind_remote_walk *walk) {
-    struct state state = {remote, walk, *registers, registers->value[UNWIND_REG_RIP]};
+    struct state state = {remote, walk, *registers, registers->value[UNWIND_REG_PC]};
     walk->count = walk->guessed = walk->wanted = walk->tries = 0;
     if (push(&state, 0))
         walk_on(&state);
@@ -130,7 +119,7 @@ void unwind_remote_walk(const struct unwind_remote *remote,
 
 /* --- The search -------------------------------------------------------------------------------*/
 
-#define SEARCH_BYTES    65536u     /* how far above rsp a frame is searched for */
+#define SEARCH_BYTES    65536u     /* how far above the stack pointer a frame is searched for */
 #define SEARCH_TRIES    64u        /* candidates that one walk follows */
 #define SEARCH_FRAMES   8u         /* frames found by search in one walk */
 #define SEARCH_FUNCTION (1u << 20) /* largest function, in bytes */
@@ -142,7 +131,7 @@ static bool is_one_function(const struct state *state, uint64_t from, uint64_t t
         !state->remote->find(state->remote->context, to, &code) || !code.image)
         return false;
     const struct unwind_rule *first = unwind_table_rule(code.image, from - code.bias);
-    if (first->cfa != UNWIND_CFA_RSP || first->cfa_offset != 8)
+    if (!unwind_is_entry(first))
         return false;
     uint32_t row = unwind_table_row(code.image, from - code.bias);
     uint32_t last = unwind_table_row(code.image, to - code.bias);
@@ -161,23 +150,26 @@ static bool follows_a_call(const struct state *state, uint64_t address, uint64_t
     *direct = false;
     if (unwind_is_direct_call(before, address, &callee)) {
         struct unwind_code there;
+        uint64_t stub;
         *direct = is_one_function(state, callee, pc);
         if (*direct)
             return true;
         /* A call of a PLT stub may reach any function. */
         return state->remote->find(state->remote->context, callee, &there) && there.image &&
-               unwind_table_rule(there.image, callee - there.bias)->cfa == UNWIND_CFA_PLT;
+               read_word(state, callee, &stub) &&
+               unwind_is_plt_entry(unwind_table_rule(there.image, callee - there.bias), stub);
     }
     return unwind_is_pointer_call(before);
 }
 
-/* Walks from a candidate for rbp. If that does not reach the root, restores the walk. */
+/* Walks from a candidate for the frame pointer. If that does not reach the root, restores the
+ * walk. */
 static bool follow(struct state *state, uint64_t frame) {
     struct unwind_remote_walk *walk = state->walk, before = *walk;
     struct state attempt = *state;
     attempt.registers = walk->at_end;
-    attempt.registers.value[UNWIND_REG_RBP] = frame;
-    attempt.registers.known |= 1u << UNWIND_REG_RBP;
+    attempt.registers.value[UNWIND_REG_FP] = frame;
+    attempt.registers.known |= 1ull << UNWIND_REG_FP;
     walk->guessed++;
     walk_on(&attempt);
     if (walk->count > before.count &&
@@ -189,7 +181,7 @@ static bool follow(struct state *state, uint64_t frame) {
 }
 
 static bool search(struct state *state, bool only_direct) {
-    uint64_t sp = state->walk->at_end.value[UNWIND_REG_RSP], caller_bp, address;
+    uint64_t sp = state->walk->at_end.value[UNWIND_REG_SP], caller_bp, address;
     for (uint64_t frame = sp; frame < sp + SEARCH_BYTES && state->walk->tries < SEARCH_TRIES;
          frame += 8) {
         bool direct;
@@ -208,7 +200,7 @@ bool unwind_remote_search(const struct unwind_remote *remote, struct unwind_remo
     uint64_t pc = walk->pcs[walk->count - 1];
     bool exact = walk->count == 1 || pc & UNWIND_REMOTE_EXACT;
     struct state state = {remote, walk, walk->at_end, (pc & ~UNWIND_REMOTE_EXACT) - !exact};
-    if (walk->end != UNWIND_REMOTE_REGISTER || walk->wanted != UNWIND_REG_RBP ||
+    if (walk->end != UNWIND_REMOTE_REGISTER || walk->wanted != UNWIND_REG_FP ||
         walk->guessed >= SEARCH_FRAMES)
         return false;
     return search(&state, true) || search(&state, false);

@@ -1,31 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Walks the stack of a thread of another process, over compact tables (table.h) and over words that
- * are read from that process or from a copy of its stack. Of a thread that was not stopped only rip
- * and rsp are known. A register becomes known where a frame has saved it. If a rule needs a
- * register that is not known, the walk ends and says which.
+ * are read from that process or from a copy of its stack. Of a thread that was not stopped only the
+ * pc and the stack pointer are known. A register becomes known where a frame has saved it. If a
+ * rule needs a register that is not known, the walk ends and says which.
  *
  * That happens in frame-pointer code above a thread that is blocked in a system call, if no frame
- * below has saved rbp. unwind_remote_search then searches the stack for the frame: two words, a
- * saved rbp and a return address, where the return address follows a call (of this very function,
- * if the call names one), and from where a walk reaches the thread's root.
+ * below has saved the frame pointer. unwind_remote_search then searches the stack for the frame:
+ * two words, a saved frame pointer and a return address, where the return address follows a call
+ * (of this very function, if the call names one), and from where a walk reaches the thread's root.
  *
  * Tables are trusted (unwind_table_check); registers and words are not. Thread safety: one thread
  * per walk. */
 #ifndef SONDE_SERVICE_UNWIND_REMOTE_REMOTE_H
 #define SONDE_SERVICE_UNWIND_REMOTE_REMOTE_H
 
-#include "service/unwind/step/registers.h"
+#include "service/machine/own/registers.h"
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/user.h>
 
 #define UNWIND_REMOTE_FRAMES (1u << 17)   /* frames of one walk at most */
 #define UNWIND_REMOTE_EXACT  (1ull << 63) /* marks a pc of interrupted code; see pcs */
-
-void unwind_registers_take(struct unwind_registers *registers,
-                           const struct user_regs_struct *from); /* all are known */
 
 /* The code at a pc. */
 struct unwind_code {
@@ -63,11 +59,12 @@ struct unwind_remote_walk {
     struct unwind_registers at_end; /* the registers of the last frame in pcs */
 };
 
-/* Walks from registers, of which rip and rsp must be known. The caller has set pcs and capacity. */
+/* Walks from registers, of which the pc and the stack pointer must be known. The caller has set pcs
+ * and capacity. */
 void unwind_remote_walk(const struct unwind_remote *remote,
                         const struct unwind_registers *registers, struct unwind_remote_walk *walk);
-/* Continues a walk that ended because rbp is unknown. True if it reached the root; otherwise the
- * walk is unchanged. */
+/* Continues a walk that ended because the frame pointer is unknown. True if it reached the root;
+ * otherwise the walk is unchanged. */
 bool unwind_remote_search(const struct unwind_remote *remote, struct unwind_remote_walk *walk);
 
 #endif

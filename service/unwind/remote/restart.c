@@ -3,7 +3,7 @@
  * A stop wakes a blocked thread as a signal does. If no handler ran, the kernel restarts or
  * continues most calls (ERESTARTSYS and similar codes), and the program sees nothing. Other calls
  * always return EINTR. The lists here follow signal(7), section on stop signals, and the kernel's
- * sources. A call in no list is not interrupted. */
+ * sources. A call in no list is not interrupted. Some calls exist on older machines only. */
 #include "service/unwind/remote/restart.h"
 
 #include <errno.h>
@@ -13,8 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <unistd.h>
-
-#define SYSCALL_BYTES 2 /* 0f 05 */
 
 /* Reads and writes of these kinds of files restart. */
 static bool is_restarting_file(pid_t pid, uint64_t fd) {
@@ -51,14 +49,20 @@ bool restart_is_transparent(pid_t pid, const struct tracee_snapshot *snapshot) {
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
     case SYS_restart_syscall:
+#ifdef SYS_poll
     case SYS_poll:
+#endif
     case SYS_ppoll:
+#ifdef SYS_select
     case SYS_select:
+#endif
     case SYS_pselect6:
     case SYS_futex:
     case SYS_wait4:
     case SYS_waitid:
+#ifdef SYS_pause
     case SYS_pause:
+#endif
     case SYS_rt_sigsuspend:
     case SYS_flock:
         return true;
@@ -82,7 +86,9 @@ bool restart_is_transparent(pid_t pid, const struct tracee_snapshot *snapshot) {
 
 bool restart_has_no_timeout(const struct tracee_snapshot *snapshot) {
     switch (snapshot->call) {
+#ifdef SYS_epoll_wait
     case SYS_epoll_wait:
+#endif
     case SYS_epoll_pwait:
         return (int)snapshot->arguments[3] < 0;
     case SYS_epoll_pwait2:
@@ -96,18 +102,13 @@ bool restart_has_no_timeout(const struct tracee_snapshot *snapshot) {
     }
 }
 
-/* -ERESTARTSYS, -ERESTARTNOINTR, -ERESTARTNOHAND, -ERESTART_RESTARTBLOCK. */
-bool restart_is_automatic(const struct user_regs_struct *registers) {
-    int64_t result = (int64_t)registers->rax;
-    return (int64_t)registers->orig_rax >= 0 &&
-           (result == -512 || result == -513 || result == -514 || result == -516);
-}
-
 bool restart_was_interrupted(const struct user_regs_struct *registers) {
-    if ((int64_t)registers->rax != -EINTR)
+    if (!trace_returns(registers, -EINTR))
         return false;
-    switch ((int64_t)registers->orig_rax) {
+    switch (trace_call(registers)) {
+#ifdef SYS_epoll_wait
     case SYS_epoll_wait:
+#endif
     case SYS_epoll_pwait:
     case SYS_epoll_pwait2:
     case SYS_semop:
@@ -131,10 +132,4 @@ bool restart_was_interrupted(const struct user_regs_struct *registers) {
     default:
         return false;
     }
-}
-
-void restart_registers(struct user_regs_struct *registers) {
-    registers->rip -= SYSCALL_BYTES;
-    registers->rax = registers->orig_rax;
-    registers->orig_rax = (unsigned long long)-1;
 }

@@ -236,12 +236,12 @@ static bool copy(int task_dir, pid_t tid, bool by_us, void *stack, size_t size,
     *in_call = false;
     if (ptrace(PTRACE_GETREGSET, tid, 1 /* NT_PRSTATUS */, &from) != 0)
         return false;
-    unwind_registers_take(&stop->registers, &registers);
-    stop->stack_at = registers.rsp - RED_ZONE;
+    trace_take_registers(&stop->registers, &registers);
+    stop->stack_at = stop->registers.value[UNWIND_REG_SP] - RED_ZONE;
     stop->stack_bytes = foreign_memory_read(tid, stop->stack_at, stack, size);
-    *in_call = by_us && restart_is_automatic(&registers);
+    *in_call = by_us && trace_is_restarted(&registers);
     if (by_us && restart_was_interrupted(&registers) && !has_signal(task_dir, tid)) {
-        restart_registers(&registers);
+        trace_restart(&registers);
         ptrace(PTRACE_SETREGSET, tid, 1, &from);
     }
     return true;

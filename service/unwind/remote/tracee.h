@@ -2,10 +2,10 @@
  *
  * Registers and stack of one thread of another process, without a visible effect on that process.
  *
- * A blocked thread is not touched. The kernel shows its pc and rsp (/proc/TID/syscall), and its
- * stack is read from outside. For nearly every stack that is enough, because the wrappers of system
- * calls find their frames by rsp. The result is valid if the thread did not run meanwhile, which
- * its number of time slices shows.
+ * A blocked thread is not touched. The kernel shows its pc and stack pointer (/proc/TID/syscall),
+ * and its stack is read from outside. For nearly every stack that is enough, because the wrappers
+ * of system calls find their frames by that. The result is valid if the thread did not run
+ * meanwhile, which its number of time slices shows.
  *
  * A running thread is stopped (PTRACE_SEIZE, PTRACE_INTERRUPT) while its registers and the top of
  * its stack are copied. A blocked thread is also stopped if its registers are needed and its call
@@ -66,7 +66,7 @@ struct tracer {
 /* The result of a stop. */
 struct tracee_stop {
     struct unwind_registers registers;
-    uint64_t stack_at;  /* where the copy is from: the red zone below rsp */
+    uint64_t stack_at;  /* where the copy is from: the red zone below the stack pointer */
     size_t stack_bytes; /* copied */
     uint64_t stop_ns;   /* at most how long the thread was stopped */
     pid_t tracer;       /* TRACEE_REFUSED: the process that traces it already; 0 = none */

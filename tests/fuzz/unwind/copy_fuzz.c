@@ -5,6 +5,7 @@
 #include "service/unwind/copy/copy.h"
 #include "service/unwind/remote/remote.h"
 #include "service/unwind/table/rows.h"
+#include "tests/fuzz/unwind/copy_rules.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +24,18 @@ static size_t stack_bytes;
 static void build(void) {
     struct unwind_rows rows;
     unwind_rows_init(&rows);
+    rows.machine = fuzz_machine;
     rows.origin = 0;
     for (uint32_t i = 0; i < 64; i++) {
         struct unwind_rule rule = {.cfa = (uint8_t)(i % UNWIND_CFA_COUNT),
                                    .cfa_register = (uint8_t)(i % 16),
                                    .cfa_offset = (int32_t)(i % 5) * 8 + 8};
-        for (int k = 0; k < UNWIND_SAVED_COUNT; k++)
-            rule.saved[k] = (i >> k) % 3 ? UNWIND_SAME : (int16_t)(-16 - 8 * k);
+        fuzz_set_saved(i, &rule);
         unwind_rows_add(&rows, i * 16, &rule);
     }
     unwind_rows_gap(&rows, 64 * 16);
     if (unwind_rows_write(&rows, &table) != SONDE_OK ||
-        unwind_table_check(table.data, table.len) != SONDE_OK)
+        unwind_table_check_for(fuzz_machine, table.data, table.len) != SONDE_OK)
         abort();
     unwind_rows_finish(&rows);
 }
@@ -94,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         walker = unwind_walker_create();
     }
     memcpy(copy.registers.value, data, sizeof copy.registers.value);
-    low = copy.registers.value[UNWIND_REG_RSP];
+    low = copy.registers.value[UNWIND_REG_SP];
     stack_bytes = copy.stack_bytes = size - sizeof copy.registers.value;
     uint8_t *block = malloc(stack_bytes + 1);
     memcpy(block, data + sizeof copy.registers.value, stack_bytes);

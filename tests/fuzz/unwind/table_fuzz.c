@@ -33,7 +33,7 @@ static void walk_with(const struct unwind_header *header, size_t size) {
                               : (uint64_t)(stack + (mix >> 7 ^ (uint64_t)word) % WORDS);
         for (uint32_t number = 0; number < UNWIND_REGISTERS; number++)
             start.value[number] = (uint64_t)(stack + (mix >> number) % WORDS);
-        start.value[UNWIND_REG_RIP] = TEXT + mix % (header->text_bytes + 64);
+        start.value[UNWIND_REG_PC] = TEXT + mix % (header->text_bytes + 64);
         walk_from_registers(&start, &map, &cache, &bounds, pcs, 32, &result);
         walk_from_call(&start, &map, &cache, &memo, &bounds, same, 32, &again);
         if (memcmp(&result, &again, sizeof again) != 0 || memcmp(pcs, same, result.depth * 8) != 0)

@@ -107,7 +107,7 @@ static uint64_t pcs[64];
 static struct unwind_copy_walk walk_bytes(struct unwind_registers registers, size_t bytes) {
     struct unwind_copy_walk walk = {.pcs = pcs, .capacity = 64};
     struct unwind_code_map map = {NULL, find, serial};
-    uint64_t at = registers.value[UNWIND_REG_RSP] - STACK;
+    uint64_t at = registers.value[UNWIND_REG_SP] - STACK;
     /* Exactly the bytes of the copy, at an odd address, so that a sanitizer sees every other read.
      */
     uint8_t *block = malloc(bytes + 1);
@@ -121,9 +121,9 @@ static struct unwind_copy_walk walk_bytes(struct unwind_registers registers, siz
 
 static struct unwind_registers registers_at(uint64_t pc, uint32_t sp_word, uint64_t rbp) {
     struct unwind_registers registers = {.known = UNWIND_ALL_KNOWN};
-    registers.value[UNWIND_REG_RIP] = pc;
-    registers.value[UNWIND_REG_RSP] = STACK + 8 * sp_word;
-    registers.value[UNWIND_REG_RBP] = rbp;
+    registers.value[UNWIND_REG_PC] = pc;
+    registers.value[UNWIND_REG_SP] = STACK + 8 * sp_word;
+    registers.value[UNWIND_REG_FP] = rbp;
     return registers;
 }
 
@@ -456,14 +456,14 @@ TEST(walks_of_random_words_equal_those_of_another_process) {
         struct unwind_registers registers = registers_at(
             CODE + seed % 0x800, (uint32_t)(seed >> 32) % 64, STACK + (seed >> 20) % sizeof words);
         registers.value[UNWIND_REG_RBX] = STACK + (seed >> 30) % sizeof words;
-        copied_from = registers.value[UNWIND_REG_RSP];
+        copied_from = registers.value[UNWIND_REG_SP];
         /* Only we take a register that is saved in the red zone as restored. */
-        if (registers.value[UNWIND_REG_RIP] - CODE - 0x100 < 4 ||
-            copied_from - registers.value[UNWIND_REG_RBP] - 1 < UNWIND_RED_ZONE)
+        if (registers.value[UNWIND_REG_PC] - CODE - 0x100 < 4 ||
+            copied_from - registers.value[UNWIND_REG_FP] - 1 < UNWIND_RED_ZONE)
             continue;
         struct unwind_remote_walk other = {.pcs = theirs, .capacity = 64};
         struct unwind_copy_walk walk =
-            walk_bytes(registers, STACK + sizeof words - registers.value[UNWIND_REG_RSP]);
+            walk_bytes(registers, STACK + sizeof words - registers.value[UNWIND_REG_SP]);
         unwind_remote_walk(&remote, &registers, &other);
         bool is_alike = walk.count == other.count && ends_alike(walk.end, other.end) &&
                         memcmp(pcs, theirs, 8 * walk.count) == 0;

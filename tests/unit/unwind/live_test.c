@@ -5,6 +5,7 @@
  * libraries or throw exceptions meanwhile.) */
 #define UNW_LOCAL_ONLY
 #include "service/guest/ring.h"
+#include "service/machine/own/here.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
 #include "tests/unit/unwind/work.h"

@@ -58,11 +58,11 @@ static void walk_with_memo(const struct unwind_registers *registers, uint32_t ma
 }
 
 void walk_at(uint64_t pc, const uint64_t *sp, const uint64_t *bp, uint32_t max) {
-    struct unwind_registers registers = {.known = 1u << UNWIND_REG_RIP | 1u << UNWIND_REG_RSP |
-                                                  1u << UNWIND_REG_RBP};
-    registers.value[UNWIND_REG_RIP] = pc;
-    registers.value[UNWIND_REG_RSP] = (uint64_t)sp;
-    registers.value[UNWIND_REG_RBP] = (uint64_t)bp;
+    struct unwind_registers registers = {.known = 1ull << UNWIND_REG_PC | 1ull << UNWIND_REG_SP |
+                                                  1ull << UNWIND_REG_FP};
+    registers.value[UNWIND_REG_PC] = pc;
+    registers.value[UNWIND_REG_SP] = (uint64_t)sp;
+    registers.value[UNWIND_REG_FP] = (uint64_t)bp;
     memset(pcs, 0xee, sizeof pcs);
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, max, &result);
     for (int i = 1; i < MADE_UP_WALKS; i++)

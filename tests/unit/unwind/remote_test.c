@@ -83,9 +83,9 @@ static struct unwind_remote_walk walk_from(uint64_t pc, uint32_t sp_word, bool h
                                            uint64_t rbp) {
     struct unwind_remote_walk walk = {.pcs = pcs, .capacity = 64};
     struct unwind_registers registers = {.known = 1u << 7 | 1u << 16 | (has_rbp ? 1u << 6 : 0)};
-    registers.value[UNWIND_REG_RIP] = pc;
-    registers.value[UNWIND_REG_RSP] = STACK + 8 * sp_word;
-    registers.value[UNWIND_REG_RBP] = rbp;
+    registers.value[UNWIND_REG_PC] = pc;
+    registers.value[UNWIND_REG_SP] = STACK + 8 * sp_word;
+    registers.value[UNWIND_REG_FP] = rbp;
     unwind_remote_walk(&remote, &registers, &walk);
     return walk;
 }
@@ -121,7 +121,7 @@ TEST(an_unknown_register_that_is_needed_ends_the_walk_and_is_named) {
     words[10] = CODE + 0x150;
     struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
     CHECK_INT(walk.end, ==, UNWIND_REMOTE_REGISTER);
-    CHECK_INT(walk.wanted, ==, UNWIND_REG_RBP);
+    CHECK_INT(walk.wanted, ==, UNWIND_REG_FP);
     CHECK_INT(walk.count, ==, 2);
     words[10] = CODE + 0x350;
     walk = walk_from(CODE + 0x10, 10, false, 0);

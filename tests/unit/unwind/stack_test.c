@@ -24,12 +24,11 @@ static void walk_fast_once(void) {
 }
 
 static void walk_slow_once(void) {
-    struct unwind_registers registers = {.known = (1u << UNWIND_REGISTERS) - 1};
+    struct unwind_registers registers;
     struct walk walk = {.map = &modules.map, .bounds = &bounds, .pcs = pcs, .max = RING_MAX_DEPTH};
-    for (uint32_t i = 0; i < UNWIND_REGISTERS; i++)
-        registers.value[i] = (uint64_t)interrupted.uc_mcontext.gregs[unwind_gregs[i]];
-    walk.pcs[walk.at++] = registers.value[UNWIND_REG_RIP];
-    if (walk_enter_stack(&walk, registers.value[UNWIND_REG_RSP]))
+    unwind_take_context(&registers, &interrupted);
+    walk.pcs[walk.at++] = registers.value[UNWIND_REG_PC];
+    if (walk_enter_stack(&walk, registers.value[UNWIND_REG_SP]))
         walk_slowly(&walk, &registers, NULL, NULL);
     result.depth = walk.at;
 }

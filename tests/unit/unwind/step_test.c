@@ -105,7 +105,7 @@ static struct { uint64_t walks, different; } copied;
 /* Walks the words above rsp as a copied stack. The frames must be the same. */
 static void check_copy(const struct unwind_registers *start, uint64_t high, const uint64_t *pcs,
                        const struct walk_result *result) {
-    uint64_t same[DEPTH], low = start->value[UNWIND_REG_RSP];
+    uint64_t same[DEPTH], low = start->value[UNWIND_REG_SP];
     struct unwind_copy copy = {*start, (const uint8_t *)low, high - low};
     struct unwind_copy_walk walk = {.pcs = same, .capacity = DEPTH};
     const struct unwind_code_map map = {NULL, find_range, modules.map.generation};

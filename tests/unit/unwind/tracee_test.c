@@ -109,7 +109,7 @@ static unsigned disturb(pid_t tid) {
         return 0;
     CHECK_INT(stop.registers.known, ==, (1u << UNWIND_REGISTERS) - 1);
     CHECK_INT(stop.stack_bytes, >, 0);
-    CHECK_INT(stop.stack_at + 128, ==, stop.registers.value[UNWIND_REG_RSP]);
+    CHECK_INT(stop.stack_at + 128, ==, stop.registers.value[UNWIND_REG_SP]);
     CHECK_INT(stop.stop_ns, >, 0);
     return 1;
 }
@@ -165,7 +165,7 @@ TEST(a_stopped_process_stays_stopped) {
     pid_t tid = waits->of[WAIT_BUSY].tid;
     CHECK_INT(tracee_take_snapshot(task_dir, tid, &snapshot), ==, TRACEE_BLOCKED);
     CHECK_INT(tracee_stop(&tracer, task_dir, tid, stack, sizeof stack, &stop), ==, TRACEE_BLOCKED);
-    CHECK_INT(stop.registers.value[UNWIND_REG_RSP], ==, snapshot.sp);
+    CHECK_INT(stop.registers.value[UNWIND_REG_SP], ==, snapshot.sp);
     uint64_t rounds = waits->of[WAIT_BUSY].rounds;
     pause_ms(50);
     CHECK_INT(waits->of[WAIT_BUSY].rounds, ==, rounds);

@@ -301,14 +301,14 @@ TEST(registers_saved_relative_to_rbp_are_restored_once_rbp_is) {
     stack[19] = IN(1);
     stack[41] = IN(2);
     struct unwind_registers registers = {.known = (1u << UNWIND_REGISTERS) - 1};
-    registers.value[UNWIND_REG_RIP] = IN(0);
-    registers.value[UNWIND_REG_RSP] = (uint64_t)(stack + 10);
+    registers.value[UNWIND_REG_PC] = IN(0);
+    registers.value[UNWIND_REG_SP] = (uint64_t)(stack + 10);
     registers.value[10] = (uint64_t)(stack + 20);
-    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 40); /* the caller's: restored already */
+    registers.value[UNWIND_REG_FP] = (uint64_t)(stack + 40); /* the caller's: restored already */
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
     CHECK_INT(result.depth, ==, 3);
     CHECK_INT(result.end, ==, RING_END_ROOT);
-    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 12); /* this frame's */
+    registers.value[UNWIND_REG_FP] = (uint64_t)(stack + 12); /* this frame's */
     stack[12] = (uint64_t)(stack + 40);
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
     CHECK_INT(result.depth, ==, 3);

@@ -204,7 +204,7 @@ static void count_note(struct walked *walked, int note) {
  * information. */
 static bool is_first_frame(const struct host_sample *sample, const struct unwind_copy_walk *walk) {
     return walk->end == UNWIND_COPY_NO_TABLE && walk->count == 1 &&
-           sample->registers.value[UNWIND_REG_RBP] == 0;
+           sample->registers.value[UNWIND_REG_FP] == 0;
 }
 
 /* False: the walk waits for finding->waits_for. */

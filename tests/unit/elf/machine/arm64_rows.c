@@ -18,21 +18,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST     19 /* the registers that rows have are x19 to x30 */
-#define LAST      30
+#define FIRST     ARM64_FIRST
+#define LAST      ARM64_LAST
 #define SP        31
 #define NONE      99
-#define UNCHANGED INT64_MAX
-#define LOST      (INT64_MAX - 1)
+#define UNCHANGED ARM64_UNCHANGED
+#define LOST      ARM64_LOST
 #define SHOWN     10u
-
-/* What a row says: each register's offset from the CFA. */
-struct row {
-    bool is_expression;
-    unsigned base; /* the register of the CFA */
-    int64_t offset;
-    int64_t saved[LAST + 1];
-};
 
 /* The registers of the columns of the current function; NONE = one that rows do not have. */
 struct columns {
@@ -67,7 +59,7 @@ static void read_columns(char *rest, struct columns *columns) {
     }
 }
 
-static void read_saved(const char *word, unsigned number, struct row *row) {
+static void read_saved(const char *word, unsigned number, struct arm64_row *row) {
     if (word[0] == 'c')
         row->saved[number] = strtoll(word + 1, NULL, 10);
     else if (strcmp(word, "u") != 0 && strcmp(word, "s") != 0)
@@ -75,9 +67,9 @@ static void read_saved(const char *word, unsigned number, struct row *row) {
     row->is_expression |= number == LAST && row->saved[number] == LOST;
 }
 
-static void read_row(char *rest, const struct columns *columns, struct row *row) {
+static void read_row(char *rest, const struct columns *columns, struct arm64_row *row) {
     char *word = next_word(&rest), *end = word;
-    *row = (struct row){.is_expression = !word};
+    *row = (struct arm64_row){.is_expression = !word};
     for (unsigned i = FIRST; i <= LAST; i++)
         row->saved[i] = UNCHANGED;
     row->base = word ? read_register(word, &end) : NONE;
@@ -89,7 +81,8 @@ static void read_row(char *rest, const struct columns *columns, struct row *row)
 }
 
 /* Whether the line is a row of a function. */
-static bool read_line(char *line, struct columns *columns, uint64_t *address, struct row *row) {
+static bool read_line(char *line, struct columns *columns, uint64_t *address,
+                      struct arm64_row *row) {
     char *rest, *end;
     bool is_record = strstr(line, " cie=") || strstr(line, " CIE ");
     if (is_record) {
@@ -129,14 +122,15 @@ static int64_t our_place(const struct unwind_rule *rule, unsigned number) {
                           : near_place(rule, number);
 }
 
-static bool has_cfa(const struct unwind_rule *rule, const struct row *row) {
+static bool has_cfa(const struct unwind_rule *rule, const struct arm64_row *row) {
     uint8_t kind = row->base == SP   ? UNWIND_CFA_RSP
                    : row->base == 29 ? UNWIND_CFA_RBP
                                      : UNWIND_CFA_REG;
     return rule->cfa == kind && rule->cfa_register == row->base && rule->cfa_offset == row->offset;
 }
 
-static bool agrees(const struct unwind_rule *rule, const struct row *row, struct arm64_rows *rows) {
+static bool agrees(const struct unwind_rule *rule, const struct arm64_row *row,
+                   struct arm64_rows *rows) {
     bool is_complex = rule->cfa == UNWIND_CFA_NONE && rule->cfa_add == UNWIND_NONE_COMPLEX;
     if (rule->cfa == UNWIND_CFA_END && row->saved[LAST] == UNCHANGED) {
         rows->roots++;
@@ -158,7 +152,7 @@ static bool agrees(const struct unwind_rule *rule, const struct row *row, struct
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static sonde_err build(const char *path, struct sonde_buf *table, struct sonde_diag *diag) {
+sonde_err arm64_rows_build(const char *path, struct sonde_buf *table, struct sonde_diag *diag) {
     struct elf_input input;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     sonde_err err = SONDE_NOT_FOUND;
@@ -171,9 +165,31 @@ static sonde_err build(const char *path, struct sonde_buf *table, struct sonde_d
     return err;
 }
 
-static void compare_row(const struct sonde_buf *table, uint64_t address, const struct row *row,
-                        struct arm64_rows *rows) {
-    const struct unwind_rule *rule = unwind_table_rule(table->data, address);
+sonde_err arm64_rows_read(const char *path,
+                          void (*take)(void *, uint64_t, const struct arm64_row *), void *context) {
+    struct columns columns = {0};
+    struct arm64_row row;
+    char command[4200], *line = NULL;
+    size_t room = 0;
+    uint64_t address;
+    snprintf(command, sizeof command, "readelf -wF '%s'", path);
+    FILE *dump = popen(command, "re");
+    while (dump && getline(&line, &room, dump) > 0)
+        if (read_line(line, &columns, &address, &row))
+            take(context, address, &row);
+    free(line);
+    return dump && pclose(dump) == 0 ? SONDE_OK : SONDE_IO;
+}
+
+struct comparison {
+    struct sonde_buf table;
+    struct arm64_rows *rows;
+};
+
+static void compare_row(void *context, uint64_t address, const struct arm64_row *row) {
+    struct comparison *comparison = context;
+    struct arm64_rows *rows = comparison->rows;
+    const struct unwind_rule *rule = unwind_table_rule(comparison->table.data, address);
     rows->compared++;
     if (!agrees(rule, row, rows) && rows->different++ < SHOWN)
         printf("%#lx: CFA %u%+ld x29 %ld x30 %ld; ours: kind %u CFA %u%+d x29 %d x30 %d\n",
@@ -184,26 +200,15 @@ static void compare_row(const struct sonde_buf *table, uint64_t address, const s
 
 sonde_err arm64_rows_compare(const char *path, const char *unstripped, bool is_go,
                              struct arm64_rows *rows, struct sonde_diag *diag) {
-    struct sonde_buf table = {0};
-    struct columns columns = {0};
-    struct row row;
-    char command[4200], *line = NULL;
-    size_t room = 0;
-    uint64_t address;
+    struct comparison comparison = {.rows = rows};
     *rows = (struct arm64_rows){.is_go = is_go};
-    sonde_err err = build(path, &table, diag);
+    sonde_err err = arm64_rows_build(path, &comparison.table, diag);
     if (err)
         return err;
-    const struct unwind_header *header = (const struct unwind_header *)table.data;
+    const struct unwind_header *header = (const struct unwind_header *)comparison.table.data;
     rows->rows = header->row_count;
     rows->table_bytes = header->total_bytes;
-    snprintf(command, sizeof command, "readelf -wF '%s'", unstripped);
-    FILE *dump = popen(command, "re");
-    while (dump && getline(&line, &room, dump) > 0)
-        if (read_line(line, &columns, &address, &row))
-            compare_row(&table, address, &row, rows);
-    err = dump && pclose(dump) == 0 ? SONDE_OK : SONDE_IO;
-    free(line);
-    sonde_buf_finish(&table);
+    err = arm64_rows_read(unstripped, compare_row, &comparison);
+    sonde_buf_finish(&comparison.table);
     return err;
 }

@@ -8,6 +8,7 @@
 #include "service/unwind/table/table_lookup.h"
 #include "tests/unit/check.h"
 #include "tests/unit/elf/machine/arm64_rows.h"
+#include "tests/unit/elf/machine/arm64_source.h"
 #include "tests/unit/symbol/fixture.h"
 
 #include <fcntl.h>
@@ -235,36 +236,13 @@ TEST(arm64_entry_is_the_root_of_stacks_and_code_without_information_is_not_guess
 
 /* --- whole files ------------------------------------------------------------------------------ */
 
-#define SOURCE                                                                                    \
-    "long outside(long);\n"                                                                       \
-    "long frames(long a) { volatile long x[10]; x[a] = outside(a); return x[1] + outside(a); }\n" \
-    "long big(long a) { volatile char b[70000]; b[a] = 1; return outside(a) + b[a + 1]; }\n"      \
-    "long dynamic(long n) { volatile char b[n]; b[0] = outside(n); return b[0]; }\n"              \
-    "long aligned(long n) { volatile long b[4] __attribute__((aligned(64)));\n"                   \
-    "    b[0] = outside(n); return b[n]; }\n"                                                     \
-    "long many(long a, long b, long c, long d) {\n"                                               \
-    "    long r = 0;\n"                                                                           \
-    "    for (int i = 0; i < a; i++) r += outside(a + i) * b + outside(c) * d + outside(r);\n"    \
-    "    return r + a * b * c * d;\n"                                                             \
-    "}\n"                                                                                         \
-    "double floats(double a, double b) { return outside((long)a) * b + outside((long)b) * a; }\n" \
-    "long leaf(long a) { return a * 3; }\n"                                                       \
-    "void aborts(void) { outside(1); __builtin_trap(); }\n"
-
 TEST(arm64_rows_of_compiled_files_are_those_of_readelf) {
-    static const char *const flags[] = {"-O0",
-                                        "-O2",
-                                        "-Os",
-                                        "-O2 -fomit-frame-pointer",
-                                        "-O2 -mbranch-protection=standard",
-                                        "-O2 -mbranch-protection=pac-ret+leaf+b-key",
-                                        "-O2 -fstack-protector-all"};
-    fixture_write("frames.c", SOURCE);
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+    fixture_write("frames.c", ARM64_SOURCE);
+    for (size_t i = 0; i < sizeof arm64_flags / sizeof *arm64_flags; i++) {
         struct arm64_rows rows;
         fixture_must("ld.lld",
                      ARM64 "%s -shared -fPIC -fasynchronous-unwind-tables frames.c -o frames",
-                     flags[i]);
+                     arm64_flags[i]);
         const char *path = fixture_path("frames");
         CHECK_INT(arm64_rows_compare(path, path, false, &rows, NULL), ==, SONDE_OK);
         CHECK_INT(rows.compared, >, 10);
@@ -303,7 +281,7 @@ TEST(arm64_rows_of_go_programs_are_those_of_readelf_with_and_without_dwarf) {
 
 /* Without section headers, .eh_frame is found by its segment. */
 TEST(arm64_files_are_read_without_section_headers) {
-    fixture_write("frames.c", SOURCE);
+    fixture_write("frames.c", ARM64_SOURCE);
     fixture_must("ld.lld", ARM64 "-O2 -shared -fPIC -fasynchronous-unwind-tables frames.c -o made "
                                  "&& printf '\\0\\0\\0\\0\\0\\0\\0\\0' | "
                                  "dd of=made bs=1 seek=40 conv=notrunc status=none");

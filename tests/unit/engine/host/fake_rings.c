@@ -2,6 +2,7 @@
 #include "tests/unit/engine/host/fake_rings.h"
 
 #include "service/engine/loop/loop.h"
+#include "service/machine/own/here.h"
 #include "service/symbol/locate/proc_maps.h"
 
 #include <pthread.h>
@@ -117,7 +118,7 @@ __attribute__((noinline)) static void take_stack(void) {
     pthread_getattr_np(pthread_self(), &attributes);
     pthread_attr_getstack(&attributes, &lowest, &size);
     pthread_attr_destroy(&attributes);
-    uint64_t from = registers.value[UNWIND_REG_RSP], left = (uint64_t)lowest + size - from;
+    uint64_t from = registers.value[UNWIND_REG_SP], left = (uint64_t)lowest + size - from;
     stack_bytes = left < sizeof stack ? (uint32_t)left : sizeof stack;
     copy_stack((const uint8_t *)from);
 }

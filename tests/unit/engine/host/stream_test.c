@@ -145,8 +145,8 @@ TEST(a_program_that_has_just_begun_has_one_frame_and_its_name) {
         push_sample(&bench, GHOST, GHOST);
         struct host_record *record = push_record(&bench, HOST_SAMPLE, GHOST, GHOST);
         record->sample = (struct host_sample){.weight_ns = MS, .abi = HOST_ABI_64};
-        record->sample.registers.value[UNWIND_REG_RIP] = 0x10010;
-        record->sample.registers.value[UNWIND_REG_RSP] = 0x7ff000;
+        record->sample.registers.value[UNWIND_REG_PC] = 0x10010;
+        record->sample.registers.value[UNWIND_REG_SP] = 0x7ff000;
     }
     const struct sonde_profile *profile = bench_end(&bench);
     CHECK_COUNT(collect_sum(profile, "beginner"), 40);

@@ -5,6 +5,7 @@
 #include "service/engine/unwind_check/check_format.h"
 #include "service/engine/unwind_check/check_worker.h"
 #include "service/engine/unwind_check/other_library.h"
+#include "service/machine/own/here.h"
 #include "service/unwind/copy/copy.h"
 #include "service/unwind/table/table.h"
 #include "tests/unit/check.h"
@@ -38,7 +39,7 @@ static enum unwind_found find(void *context, uint64_t pc, struct unwind_range *r
 static __attribute__((noinline)) void take_sample(void) {
     unwind_registers_here(&sample.registers);
     sample.registers.known = UNWIND_ALL_KNOWN;
-    memcpy(sample.bytes, (const void *)sample.registers.value[UNWIND_REG_RSP], COPIED);
+    memcpy(sample.bytes, (const void *)sample.registers.value[UNWIND_REG_SP], COPIED);
     __asm__ volatile("" ::: "memory");
 }
 

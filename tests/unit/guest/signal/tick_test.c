@@ -155,7 +155,7 @@ TEST(a_sample_is_dropped_once_if_its_span_does_not_fit) {
     empty_ring();
     tick_with(own_cookie()); /* with the thread's name, which is then known for some ticks */
     published = &spanned;
-    handler_state.otel_offset = (int64_t)((uint64_t)&published - handler_thread_descriptor());
+    handler_state.otel_offset = (int64_t)((uint64_t)&published - system_thread_descriptor());
     uint64_t dropped = 0;
     for (int i = 0; i < 2000; i++) {
         uint64_t drops = header->drops[RING_DROP_FULL];

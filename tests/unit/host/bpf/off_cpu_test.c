@@ -198,7 +198,7 @@ static void on_record(void *context, const struct host_record *record) {
     if (record->kind == HOST_LOST)
         return;
     seen->has_bad |= record->kind != HOST_OFF_CPU || sample->abi != HOST_ABI_64 ||
-                     record->time_ns > now_ns() || sample->registers.value[UNWIND_REG_RIP] == 0 ||
+                     record->time_ns > now_ns() || sample->registers.value[UNWIND_REG_PC] == 0 ||
                      record->tid != record->pid || sample->asked_bytes < sample->stack_bytes;
     seen->others += record->pid != seen->pid;
     seen->records++;

@@ -117,8 +117,8 @@ TEST(registers_get_their_dwarf_numbers_and_segments_are_skipped) {
     put(&scene, 8);
     CHECK(parse(&scene, &record, &block));
     CHECK(record.sample.has_registers);
-    CHECK_INT(record.sample.registers.value[UNWIND_REG_RIP], ==, 108);
-    CHECK_INT(record.sample.registers.value[UNWIND_REG_RSP], ==, 107);
+    CHECK_INT(record.sample.registers.value[UNWIND_REG_PC], ==, 108);
+    CHECK_INT(record.sample.registers.value[UNWIND_REG_SP], ==, 107);
     CHECK_INT(record.sample.registers.value[UNWIND_REG_RBX], ==, 101);
     CHECK_INT(record.sample.registers.value[8], ==, 112);
     CHECK_INT(record.sample.registers.value[15], ==, 119);

@@ -60,7 +60,7 @@ static void on_record(void *context, const struct host_record *record) {
         const struct host_sample *sample = &record->sample;
         seen->weight_ns += sample->weight_ns;
         seen->in_kernel += sample->is_in_kernel;
-        seen->bad += sample->abi == HOST_ABI_64 && !sample->registers.value[UNWIND_REG_RSP];
+        seen->bad += sample->abi == HOST_ABI_64 && !sample->registers.value[UNWIND_REG_SP];
         seen->bad += sample->kernel_count && !sample->is_in_kernel;
         if (sample->weight_ns < seen->min_weight_ns || !seen->min_weight_ns)
             seen->min_weight_ns = sample->weight_ns;

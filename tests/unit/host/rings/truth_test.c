@@ -83,7 +83,7 @@ static struct line begin(struct scene *scene, const char *verb, int argument) {
 
 static bool is_in(const struct scene *scene, const struct host_sample *sample,
                   const struct part *part) {
-    uint64_t pc = sample->registers.value[UNWIND_REG_RIP];
+    uint64_t pc = sample->registers.value[UNWIND_REG_PC];
     for (uint32_t at = 0; scene->with_callers && at + 8 <= sample->stack_bytes; at += 8) {
         if (pc >= part->start && pc < part->end)
             break;

@@ -1,25 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registers of a frame, by their DWARF numbers. Signal-safe. */
-#ifndef SONDE_SERVICE_UNWIND_STEP_REGISTERS_H
-#define SONDE_SERVICE_UNWIND_STEP_REGISTERS_H
+ * The registers of the running function; each machine has this header. Signal-safe. */
+#ifndef SONDE_SERVICE_MACHINE_OWN_HERE_H
+#define SONDE_SERVICE_MACHINE_OWN_HERE_H
 
-#include <stdint.h>
-
-#define UNWIND_REGISTERS 17u
-#define UNWIND_REG_RBX   3u
-#define UNWIND_REG_RBP   6u
-#define UNWIND_REG_RSP   7u
-#define UNWIND_REG_R12   12u
-#define UNWIND_REG_RIP   16u
-
-/* Bit n of `known` is set if value[n] is register n. */
-struct unwind_registers {
-    uint64_t value[UNWIND_REGISTERS];
-    uint32_t known;
-};
-
-#define UNWIND_ALL_KNOWN ((1u << UNWIND_REGISTERS) - 1)
+#include "service/machine/own/registers.h"
 
 /* The registers in the function this is inlined into, for a walk that starts at an ordinary call (a
  * heap hook). Of that walk pcs[0] is in that function and pcs[1] in its caller. */
@@ -37,8 +22,8 @@ unwind_registers_here(struct unwind_registers *here) {
                      :
                      : "r"(here->value)
                      : "rax", "memory");
-    here->known = 1u << UNWIND_REG_RIP | 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RBP |
-                  1u << UNWIND_REG_RBX | 0xfu << UNWIND_REG_R12;
+    here->known = 1ull << UNWIND_REG_PC | 1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_FP |
+                  1ull << UNWIND_REG_RBX | 0xfull << UNWIND_REG_R12;
 }
 
 #endif

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Recognises a call by the 8 bytes before its return address, which are in a word with the last
- * byte highest. Signal-safe. */
-#ifndef SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
-#define SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
+ * byte highest. Each machine has this header, and Bazel chooses one as
+ * service/machine/own/call_site.h. Signal-safe. */
+#ifndef SONDE_SERVICE_MACHINE_OWN_CALL_SITE_H
+#define SONDE_SERVICE_MACHINE_OWN_CALL_SITE_H
+
+#include "service/unwind/table/table.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +26,19 @@ static inline bool unwind_is_pointer_call(uint64_t before) {
             return true;
     }
     return false;
+}
+
+/* Whether code that begins with these 8 bytes is jmp *n(%rip), perhaps after endbr64 or bnd: a stub
+ * of the procedure linkage table. */
+static inline bool unwind_is_stub(uint64_t code) {
+    uint64_t at = (code & 0xff) == 0xf3 ? code >> 32 : code;
+    at = (at & 0xff) == 0xf2 ? at >> 8 : at;
+    return (at & 0xffff) == 0x25ff;
+}
+
+/* Whether an entry of the linkage table has that rule and begins with these 8 bytes. */
+static inline bool unwind_is_plt_entry(const struct unwind_rule *rule, uint64_t code) {
+    return rule->cfa == UNWIND_CFA_PLT;
 }
 
 #endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The registers that the kernel stored when a thread entered it, as BPF programs read them. Each
+ * machine has this header, and Bazel chooses one as service/machine/own/entry.h. BPF programs
+ * include it, too. Any thread. */
+#ifndef SONDE_SERVICE_MACHINE_OWN_ENTRY_H
+#define SONDE_SERVICE_MACHINE_OWN_ENTRY_H
+
+#include "service/machine/own/registers.h"
+
+#define ENTRY_MODE    0xfu  /* of pstate: 0 = of a program */
+#define ENTRY_MODE_32 0x10u /* of pstate */
+
+/* The beginning of the kernel's struct pt_regs. */
+struct entry_registers {
+    uint64_t x[31], sp, pc, pstate;
+};
+
+static inline uint64_t entry_sp(const struct entry_registers *entry) {
+    return entry->sp;
+}
+
+/* 64 or 32: what the program is made for; 0 = it was not a program that entered the kernel. */
+static inline unsigned entry_bits(const struct entry_registers *entry) {
+    return entry->pstate & ENTRY_MODE ? 0 : entry->pstate & ENTRY_MODE_32 ? 32 : 64;
+}
+
+/* All are known. */
+static inline void entry_take_registers(struct unwind_registers *registers,
+                                        const struct entry_registers *entry) {
+    for (uint32_t i = 0; i < UNWIND_REG_SP; i++)
+        registers->value[i] = entry->x[i];
+    registers->value[UNWIND_REG_SP] = entry->sp;
+    registers->value[UNWIND_REG_PC] = entry->pc;
+    registers->known = UNWIND_ALL_KNOWN;
+}
+
+/* For BPF programs: stores a word after all stores before it and before all stores behind it. An
+ * exchange is the one instruction of BPF that orders stores. */
+#define ENTRY_STORE_IN_ORDER(place, value) ((void)__sync_lock_test_and_set(place, value))
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How much stack the kernel takes for a signal's frame. Each machine has this header, and Bazel
+ * chooses one as service/machine/own/signal_frame.h. Any thread. */
+#ifndef SONDE_SERVICE_MACHINE_OWN_SIGNAL_FRAME_H
+#define SONDE_SERVICE_MACHINE_OWN_SIGNAL_FRAME_H
+
+#include <signal.h>
+#include <stddef.h>
+
+/* Bytes of a frame without SVE, if the kernel does not say it (AT_MINSIGSTKSZ), as before Linux
+ * 4.19, which has no larger ones: siginfo, context and their records. */
+static inline size_t signal_frame_bytes(void) {
+    return 128 + sizeof(ucontext_t) + 64;
+}
+
+/* Of AT_MINSIGSTKSZ, what only threads that have asked for it need. */
+static inline size_t signal_frame_unused(void) {
+    return 0;
+}
+
+#endif
