@@ -40,6 +40,7 @@ THIRDS = {
     "//tests/rest:hostile_conversations": 2,
     "//tests/rest:large_test": 1,
     "//tests/rest:lifetime_conversations": 1,
+    "//tests/rest:mcp_conversations": 2,
     "//tests/rest:memory_conversations": 1,
     "//tests/rest:paths_conversations": 2,
     "//tests/rest:redis_allocs_conversations": 1,

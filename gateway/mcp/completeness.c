@@ -30,7 +30,7 @@ static void put_gaps(struct sonde_buf *head, const Sonde__V1__Completeness *know
         sonde_buf_putc(head, '.');
     }
     if (known->n_silences || known->silences_omitted)
-        sonde_buf_printf(head, " In %llu parts of the range a host recorded nothing.",
+        sonde_buf_printf(head, " Parts of the range in which a host recorded nothing: %llu.",
                          (unsigned long long)known->n_silences + known->silences_omitted);
     if (known->trimmed_nodes || known->unknown_stacks)
         sonde_buf_printf(head, " %llu rare nodes are merged; %llu stacks have no frames.",
@@ -86,7 +86,7 @@ void mcp_put_result(struct mcp_text *text, const Sonde__V1__ResultStart *result)
     if (result->capture_id)
         sonde_buf_printf(&text->head, "Capture %llu: ", (unsigned long long)result->capture_id);
     if (result->completeness) {
-        mcp_put_completeness(text, result->base_completeness ? "New" : "Complete",
+        mcp_put_completeness(text, result->base_completeness ? "New" : "Completeness",
                              result->completeness);
         mcp_put_completeness(text, "Base", result->base_completeness);
     } else {

@@ -100,7 +100,9 @@ static void put_change(struct mcp_text *text, const Sonde__V1__Change *change) {
 
 static void on_changes(struct mcp_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__ListChangesResponse *list = (const void *)message;
-    sonde_buf_printf(&call->text.head, "The watcher found %zu%s changes in the range.\n",
+    sonde_buf_printf(&call->text.head,
+                     "Changes that a watcher found in the range, if one runs (sonded --watch): "
+                     "%zu%s.\n",
                      list->n_changes, list->is_cut ? " or more" : "");
     for (size_t i = 0; i < list->n_changes; i++)
         put_change(&call->text, list->changes[i]);
@@ -130,14 +132,24 @@ static void ask_changes(struct mcp_call *call, sonde_err err, const struct sonde
 
 /* ---- Values over time ---- */
 
-static void put_point(struct mcp_text *text, int64_t unix_s, int64_t value, uint32_t step_s,
-                      bool is_time) {
+/* Steps begin at multiples of their length, but the first one begins with the range, and the last
+ * one ends with what was recorded. */
+static double length_of(const Sonde__V1__QuerySeriesResponse *answer, int64_t unix_s) {
+    int64_t step = answer->step_s ? answer->step_s : 1, end = (unix_s / step + 1) * step;
+    int64_t last =
+        answer->completeness ? answer->completeness->last_unix_ns / HISTORY_NS_PER_S : end;
+    end = last > unix_s && last < end ? last : end;
+    return (double)(end - unix_s);
+}
+
+static void put_point(struct mcp_text *text, const Sonde__V1__QuerySeriesResponse *answer,
+                      int64_t unix_s, int64_t value) {
     char line[64];
+    double seconds = (double)value / HISTORY_NS_PER_S;
     put_moment(text, unix_s * HISTORY_NS_PER_S);
-    if (is_time)
-        snprintf(line, sizeof line, "  %10.3f s  %8.3f threads on average\n",
-                 (double)value / HISTORY_NS_PER_S,
-                 (double)value / HISTORY_NS_PER_S / (step_s ? step_s : 1));
+    if (strcmp(answer->unit, "nanoseconds") == 0)
+        snprintf(line, sizeof line, "  %10.3f s  %8.3f threads on average\n", seconds,
+                 seconds / length_of(answer, unix_s));
     else
         snprintf(line, sizeof line, "  %14lld\n", (long long)value);
     put(text, line);
@@ -146,15 +158,14 @@ static void put_point(struct mcp_text *text, int64_t unix_s, int64_t value, uint
 static void on_series(struct mcp_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__QuerySeriesResponse *answer = (const void *)message;
     bool is_time = strcmp(answer->unit, "nanoseconds") == 0;
-    mcp_put_completeness(&call->text, "Complete", answer->completeness);
+    mcp_put_completeness(&call->text, "Completeness", answer->completeness);
     sonde_buf_printf(&call->text.head,
                      "Values are sums of %u s each, in %s; steps without windows are left out.\n",
                      answer->step_s, is_time ? "seconds" : "bytes or events");
     for (size_t i = 0; i < answer->n_series; i++) {
         const Sonde__V1__Series *series = answer->series[i];
         for (size_t j = 0; j < series->n_value && j < series->n_time_unix_s; j++)
-            put_point(&call->text, (int64_t)series->time_unix_s[j], series->value[j],
-                      answer->step_s, is_time);
+            put_point(&call->text, answer, (int64_t)series->time_unix_s[j], series->value[j]);
     }
     if (answer->n_series == 0)
         sonde_buf_puts(&call->text.head, "No windows match: history without arguments lists the "

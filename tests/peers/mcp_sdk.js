@@ -72,11 +72,19 @@ async function main() {
 }
 
 fs.symlinkSync(gateway, path.join(folder, "sonde-gateway"));
-main().then(() => 0, (error) => { console.error(error); return 1; }).then((status) => {
-    for (const child of started) {
-        child.removeAllListeners("exit");
+// Ends a program, which still writes to the folder until then.
+function stop(child) {
+    child.removeAllListeners("exit");
+    return new Promise((resolve) => {
+        if (child.exitCode !== null || child.signalCode !== null)
+            resolve();
+        child.on("exit", resolve);
         child.kill();
-    }
+    });
+}
+
+main().then(() => 0, (error) => { console.error(error); return 1; }).then(async (status) => {
+    await Promise.all(started.map(stop));
     fs.rmSync(folder, { recursive: true, force: true });
     process.exit(status);
 });

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 struct settings {
     struct service_settings service;
@@ -109,6 +110,9 @@ static sonde_err run(struct mcp *mcp, const struct settings *settings, struct so
     if (err)
         return err;
     choose_session(mcp);
+    if (isatty(STDIN_FILENO))
+        fprintf(stderr, "sonde mcp: waiting for messages of an agent on stdin; agents start this "
+                        "command themselves\n");
     const struct bridge bridge = {
         .peer = {.socket = mcp->socket,
                  .session = mcp->session,
