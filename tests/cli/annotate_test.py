@@ -130,11 +130,11 @@ def number(value):
 
 def message(*fields):
     """Of protobuf: (field, number, bytes or str)."""
-    out = b""
+    out = []
     for field, value in fields:
         value = value.encode() if isinstance(value, str) else value
-        out += number(field << 3) + number(value) if isinstance(value, int) else number(field << 3 | 2) + number(len(value)) + value
-    return out
+        out.append(number(field << 3) + number(value) if isinstance(value, int) else number(field << 3 | 2) + number(len(value)) + value)
+    return b"".join(out)
 
 
 def near(found, expected, what):
@@ -344,18 +344,44 @@ def test_a_base_of_another_build_is_compared_by_lines():
     near(line["baseSelf"], 0.25, "base")
 
 
+def write_profile(name, path, identity, weights):
+    """A pprof file without lines, whose only function is busy. weights: {offset in the file: value}."""
+    texts = ("", "cpu", "nanoseconds", path, identity, "busy")
+    parts = [(1, message((1, 1), (2, 2))), (3, message((1, 1), (5, 3), (6, 4))), (5, message((1, 1), (2, 5)))]
+    for location, (offset, value) in enumerate(weights.items(), 1):
+        parts += [(4, message((1, location), (2, 1), (3, offset), (4, message((1, 1))))), (2, message((1, location), (2, value)))]
+    with open(f"{FOLDER}/{name}", "wb") as file:
+        file.write(message(*parts, *((6, text) for text in texts)))
+    return name
+
+
 def test_addresses_of_a_mapping_without_a_range_are_offsets_in_the_file():
     """As in profiles of the history. The program is linked at 0x400000."""
     pcs = planted()
-    texts = ("", "cpu", "nanoseconds", f"{FOLDER}/planted", build_id("planted").hex(), "busy")
-    with open(f"{FOLDER}/history.pb", "wb") as file:
-        file.write(message((1, message((1, 1), (2, 2))), (2, message((1, 1), (2, 30))), (2, message((1, 2), (2, 70))),
-                           (3, message((1, 1), (5, 3), (6, 4))), (5, message((1, 1), (2, 5))),
-                           *((4, message((1, location), (2, 1), (3, pcs[name] - made.TEXT), (4, message((1, 1))))) for location, name in ((1, "hot"), (2, "mix"))),
-                           *((6, text) for text in texts)))
+    write_profile("history.pb", f"{FOLDER}/planted", build_id("planted").hex(), {pcs["hot"] - made.TEXT: 30, pcs["mix"] - made.TEXT: 70})
     found = {int(one["address"], 16): one["self"] for one in annotate("busy", "history.pb")["instructions"]}
     near(found[pcs["hot"]], 0.3, "self of one instruction")
     near(found[pcs["mix"]], 0.7, "self of another")
+
+
+def test_code_without_a_file_is_refused():
+    for path in ("//anon", "[kernel.kallsyms]"):
+        check.contains(sonde("annotate", "busy", write_profile("none.pb", path, "", {16: 1}), status=1).stderr, f"{path} has no file with its code")
+    check.contains(sonde("annotate", "busy", write_profile("none.pb", "/nowhere/at/all", "abcd", {16: 1}), status=1).stderr, "does not exist here")
+
+
+def test_samples_at_too_many_addresses_are_refused():
+    write_profile("many.pb", "/bin/sh", "", {offset: 1 for offset in range(1, 65538)})
+    check.contains(sonde("annotate", "busy", "many.pb", status=2).stderr, "samples at more than 65536 addresses")
+
+
+def test_a_function_over_16_megabytes_is_refused():
+    write("larger.s", ".globl busy\n.type busy,@function\nbusy:\n.skip 17000000,0x90\nret\n.size busy,.-busy\n.globl main\nmain: ret\n")
+    build("larger", "larger.s", options=())
+    start = next(int(line.split()[0], 16) for line in run("nm", "larger").splitlines() if line.endswith(" T busy"))
+    done = sonde("annotate", "busy", write_profile("larger.pb", f"{FOLDER}/larger", build_id("larger").hex(), {start - made.TEXT: 1}))
+    check.contains(done.stderr, "the function has 17000001 bytes of code: at most 16777216")
+    os.remove(f"{FOLDER}/larger")
 
 
 def test_a_function_of_ten_megabytes_shows_what_is_around_its_samples():

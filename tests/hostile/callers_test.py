@@ -173,7 +173,7 @@ def test_other_users_need_a_token_for_grpc_on_loopback():
 
 def test_a_call_for_another_user_reaches_only_that_users_targets():
     """What the gateway sends for other users. It can only take rights away."""
-    shared = ("ListCaptures", "GetCapture", "GetCaptureTimeline", "DiffCaptures", "ListSymbolFiles", "EvictSymbols",
+    shared = ("ListCaptures", "GetCapture", "GetCaptureTimeline", "DiffCaptures", "ListSymbolFiles", "EvictSymbols", "GetCode",
               "ListHeapDumps:1001", "GetHeapDump:4001",  # ended
               "CaptureCpu:3801",  # keep
               "Symbolize:220461626364", "Symbolize:2a00")  # a file, mappings

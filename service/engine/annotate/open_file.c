@@ -24,7 +24,7 @@ static bool open_of_process(struct symbol_store *store, const char *path, const 
 static sonde_err refuse(struct symbol_store *store, const char *path, const char *build_id,
                         struct sonde_diag *diag) {
     struct symbol_module *other = NULL;
-    if (path[0] != '/')
+    if (path[0] != '/' || path[1] == '/') /* as in "//anon" */
         return sonde_fail(diag, SONDE_NOT_FOUND, "%.100s has no file with its code", path);
     if (!open_at(store, path, "", &other))
         return sonde_fail(diag, SONDE_NOT_FOUND,

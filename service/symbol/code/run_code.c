@@ -19,7 +19,7 @@
 static uint64_t find_edge(const struct symbol_table *table, uint32_t symbol, uint64_t inside,
                           int direction) {
     uint64_t near = 0, far = 1;
-    while (far < SYMBOL_CODE_BYTES &&
+    while (far < 4ull * SYMBOL_CODE_BYTES &&
            symbol_table_find(table, inside + (uint64_t)direction * far) == symbol) {
         near = far;
         far *= 2;

@@ -17,8 +17,8 @@ static struct host *host_of(const struct host_stream *stream) {
 
 /* --- life cycle ------------------------------------------------------------------------------- */
 
-/* Long copies cost little at low rates, and stacks that are cut at first stay in the profile. A slow
- * leak may never have enough walks to find that copies are too short. */
+/* Long copies cost little at low rates, and stacks that are cut at first stay in the profile. A
+ * slow leak may never have enough walks to find that copies are too short. */
 static uint32_t first_bytes(const struct target *target) {
     if (target->host->event.id == SONDE_GROWTH)
         return HOST_LEAK_STACK;
