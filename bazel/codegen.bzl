@@ -60,7 +60,8 @@ def bpf_library(name, src, hdrs, **kwargs):
             "//bazel:arm64": "machine=aarch64; ",
             "//conditions:default": "machine=x86_64; ",
         }) + "headers=$(@D)/%s.headers; rm -rf $$headers; " % base + " && ".join([
-            "mkdir -p $$headers/service/machine && cp -rL service/machine/$$machine $$headers/service/machine/own",
+            "mkdir -p $$headers/service/machine",
+            "cp -rL service/machine/$$machine $$headers/service/machine/own" if hdrs else "true",
             "clang -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -ffreestanding " +
             "-I. -I$$headers -I/usr/include/$$(uname -m)-linux-gnu -c $(location %s) -o $(@D)/%s.full.o" % (src, base),
             "/usr/sbin/bpftool gen object $(@D)/%s.o $(@D)/%s.full.o" % (base, base),
