@@ -3,7 +3,7 @@
  * `sonde growth`: a capture of the event growth, as a table or a file. */
 #include "clients/cli/formats.h"
 #include "clients/cli/verbs/heap/heap.h"
-#include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/source/source.h"
 
 #define DEFAULT_ROWS      30
 #define DEFAULT_FREQUENCY 199 /* costs about 0.1 % of a CPU; the sum is exact at any rate */
