@@ -98,8 +98,9 @@ const struct sonde_event sonde_events[SONDE_EVENTS] = {
     [SONDE_GROWTH] =
         {
             .name = "growth",
-            .note = "mode: growth: resident memory that was first touched during the capture and was "
-                    "still there at its end",
+            .note =
+                "mode: growth: resident memory that was first touched during the capture and was "
+                "still there at its end",
             .amount = {{"growth", "bytes"}, "growth of resident memory"},
             .title = "Growth",
             .rate_unit = "bytes/s",

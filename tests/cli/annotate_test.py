@@ -252,6 +252,17 @@ def test_a_stripped_program_has_assembly_alone():
     check.contains(done.stderr, "no inlined calls and lines")
 
 
+def test_a_program_that_was_stripped_since_has_the_lines_of_the_profile():
+    pcs = planted()
+    shutil.copy(f"{FOLDER}/planted", f"{FOLDER}/since")
+    sonde("draw", record({(pcs["hot"],): 5}, "since", "since.data"), "-o", "since.pb.gz")
+    run("strip", "--strip-debug", "since")
+    shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
+    done = sonde("annotate", "busy", "since.pb.gz")
+    assert re.search(rf"^ 100\.00% +100\.00% +{LINES['HOT']} ", done.stdout, re.M), done.stdout
+    check.contains(sonde("annotate", "busy", "since.pb.gz", "--asm").stdout, f"{pcs['hot']:x}: ")
+
+
 def test_a_program_that_is_gone_has_the_lines_of_the_profile():
     pcs = planted()
     shutil.copy(f"{FOLDER}/planted", f"{FOLDER}/gone")
@@ -261,6 +272,16 @@ def test_a_program_that_is_gone_has_the_lines_of_the_profile():
     shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
     done = sonde("annotate", "busy", "gone.pb.gz")
     check.contains(done.stderr, "gone does not exist here")
+    assert re.search(rf"^ 100\.00% +100\.00% +{LINES['HOT']} ", done.stdout, re.M), done.stdout
+
+
+def test_a_program_that_was_cut_has_the_lines_of_the_profile():
+    pcs = planted()
+    shutil.copy(f"{FOLDER}/planted", f"{FOLDER}/cut")
+    sonde("draw", record({(pcs["hot"],): 5}, "cut", "cut.data"), "-o", "cut.pb.gz")
+    os.truncate(f"{FOLDER}/cut", 1000)
+    done = sonde("annotate", "busy", "cut.pb.gz")
+    check.contains(done.stderr, "cut has no function at the sampled addresses")
     assert re.search(rf"^ 100\.00% +100\.00% +{LINES['HOT']} ", done.stdout, re.M), done.stdout
 
 

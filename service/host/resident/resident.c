@@ -6,8 +6,8 @@
  *   - A zero page, which reading untouched memory maps, is the frame that such a read of ours maps.
  *     Without frames, pages that are mapped more than once may be zero pages, or memory that a fork
  *     shares. RssAnon counts the latter only, so its difference from our count decides.
- *   - A huge page is a run of 512 frames which /proc/kpageflags says is one. Before Linux 6.11, only
- *     kpageflags also says that it belongs to a file, or is the huge zero page. */
+ *   - A huge page is a run of 512 frames which /proc/kpageflags says is one. Before Linux 6.11,
+ *     only kpageflags also says that it belongs to a file, or is the huge zero page. */
 #include "service/host/resident/resident.h"
 
 #include "api/base/array.h"

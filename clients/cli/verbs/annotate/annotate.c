@@ -67,9 +67,25 @@ static bool knows_lines(const struct subject *subject) {
     return false;
 }
 
+/* A file that was cut, or that has no build-id and is another one. */
+static sonde_err refuse_strange(struct annotation *annotation, struct sonde_diag *diag) {
+    Sonde__V1__Code *code = annotation->code;
+    if (!code || code->n_functions > 0)
+        return SONDE_OK;
+    sonde_err err = sonde_fail(diag, SONDE_NOT_FOUND,
+                               "%.100s has no function at the sampled addresses: it is damaged, or "
+                               "another build",
+                               code->path);
+    sonde__v1__code__free_unpacked(code, NULL);
+    annotation->code = NULL;
+    return err;
+}
+
 /* Without the file, the profile's own lines will do. */
 static sonde_err read_code_or_lines(struct annotation *annotation, struct sonde_diag *diag) {
     sonde_err err = read_code(annotation, diag);
+    if (!err)
+        err = refuse_strange(annotation, diag);
     bool is_missing = err == SONDE_NOT_FOUND || err == SONDE_NOT_AVAILABLE || err == SONDE_CORRUPT;
     if (!is_missing || annotation->name.start || !knows_lines(&annotation->now))
         return err;

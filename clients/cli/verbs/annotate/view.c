@@ -129,18 +129,23 @@ static sonde_err find_meaning(struct counting *counting, uint32_t index, uint32_
                               uint64_t function) {
     const Sonde__V1__Code *code = counting->view->code;
     const struct subject *subject = counting->subject;
+    const struct sonde_location *location =
+        sonde_profile_location(subject->profile, subject->locations[index]);
     struct meaning *to = &counting->meanings[index];
     *to = (struct meaning){VIEW_NONE, VIEW_NONE, true};
     if (!code || first == VIEW_NONE || first + index >= code->n_addresses)
-        return place_of_profile(counting,
-                                sonde_profile_location(subject->profile, subject->locations[index]),
-                                &to->place);
+        return place_of_profile(counting, location, &to->place);
     const Sonde__V1__CodeAddress *address = code->addresses[first + index];
     bool known = address->function > 0 && address->function <= code->n_functions;
     to->counts = !function || (known && code->functions[address->function - 1]->start == function);
     to->place = checked(counting->view, address->place);
     to->instruction = find_instruction(counting->view, address->address);
-    return SONDE_OK;
+    /* Without lines, the file was stripped since, or its debug file is not here. */
+    bool has_line = to->place != VIEW_NONE && counting->view->places[to->place].line > 0;
+    bool knows_line = location->line_count > 0 && location->lines[0].line > 0;
+    return has_line || !knows_line || !to->counts
+               ? SONDE_OK
+               : place_of_profile(counting, location, &to->place);
 }
 
 static void count_location(struct counting *counting, uint32_t index, size_t sample, double share,
