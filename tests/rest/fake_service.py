@@ -17,9 +17,8 @@ decides what happens:
     slow              a capture takes its duration
     any other name    everything works; a capture takes a tenth of its duration
 
-A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached;
-`--unattached c,d` can only be sampled from outside. It has a history (fake_history.py) unless `--no-history` is given.
-Prints "grpc: ADDR"."""
+A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached; `--unattached c,d` can
+only be sampled from outside. It has a history (fake_history.py) unless `--no-history` is given. Prints "grpc: ADDR"."""
 
 import argparse
 import os

@@ -48,7 +48,7 @@ TEST(invisible_characters_are_written_as_numbers) {
         100);
     add("\nb\xf3\xa0\x84\x80\n");
     CHECK_STR(written(), "\"" OPEN "a\\\\u{e0041}\\\\u{200b}\\\\u{feff}\\\\u{2060}\\\\u{fe0f}"
-                                   "\xc3\xa9\\\\xe2\\\\x80\\nb\\\\u{e0100}\\n" CLOSE "\"");
+                         "\xc3\xa9\\\\xe2\\\\x80\\nb\\\\u{e0100}\\n" CLOSE "\"");
 }
 
 TEST(a_name_is_cut_between_characters) {
