@@ -218,6 +218,9 @@ sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff, enum sonde_f
     if (options->function)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "function: a difference has no callers; draw one of its profiles");
+    if (options->hide_idle)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "hide_idle: idle threads cannot be hidden in a difference");
     if (has_both(format) && !diff->growth_only)
         return draw_both(diff, format, options, out, diag);
     bool is_offered =

@@ -185,15 +185,6 @@ static sonde_err choose_type(const struct sonde_profile *profile,
     return err;
 }
 
-static sonde_err hide_idle(const struct sonde_profile *profile,
-                           const struct sonde_draw_options *options, struct sonde_profile **shown,
-                           struct sonde_diag *diag) {
-    if (options->comparison)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "idle threads cannot be hidden in a difference");
-    return sonde_profile_without_idle(profile, shown, diag);
-}
-
 sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format format,
                      const struct sonde_draw_options *options, struct sonde_buf *out,
                      struct sonde_diag *diag) {
@@ -206,7 +197,7 @@ sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format form
     if (!err)
         err = choose_type(profile, &chosen, diag);
     if (!err && chosen.hide_idle)
-        err = hide_idle(profile, &chosen, &shown, diag);
+        err = sonde_profile_without_idle(profile, &shown, diag);
     if (!err)
         err = renderers[info - infos](shown ? shown : profile, &chosen, out, diag);
     sonde_profile_destroy(shown);

@@ -120,7 +120,8 @@ struct sonde_draw_options {
     bool by_total;
     bool has_processes; /* TEXT_TOP: the outermost frames are processes, which get a column */
     /* TEXT_TOP: the callers of this function and what it calls instead of all functions. Its full
-     * or readable name; * stands for any characters. NULL = all functions. */
+     * or readable name; if there is no such function, * and the dots of a shortened name stand for
+     * any characters. NULL = all functions. */
     const char *function;
     /* TEXT_TOP, MARKDOWN and pictures: the functions' names as they are; otherwise readable ones
      * (names/readable_name.h), and pictures have the full one as a tooltip. */

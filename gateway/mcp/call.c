@@ -63,13 +63,15 @@ static void answer(struct mcp_call *call, bool is_error) {
 }
 
 /* What to do next, by error. */
-static const char *advice(sonde_err err) {
+static const char *advice(const struct mcp_call *call, sonde_err err) {
     switch (err) {
     case SONDE_TARGET_NOT_FOUND:
     case SONDE_TARGET_AMBIGUOUS:
         return "The tool targets lists processes; name one by its pid.\n";
     case SONDE_UNAVAILABLE:
-        return "sonded may not be running; the tool why_no_data says more.\n";
+        return call->tool == &mcp_why
+                   ? "sonded cannot be reached: start it, or start `sonde mcp` again.\n"
+                   : "sonded may not be running; the tool why_no_data says more.\n";
     case SONDE_NOT_AVAILABLE:
     case SONDE_NO_CLOCK:
     case SONDE_PERMISSION_DENIED:
@@ -88,7 +90,7 @@ void mcp_end(struct mcp_call *call, sonde_err err, const struct sonde_diag *diag
         sonde_buf_printf(&text->head, "The call failed (%s). Sonde's message:\n",
                          sonde_error_info(err)->reason);
         mcp_text_put_name(text, sentence, MCP_LINE_BYTES);
-        sonde_buf_puts(&text->tail, advice(err));
+        sonde_buf_puts(&text->tail, advice(call, err));
     }
     answer(call, err != SONDE_OK);
 }

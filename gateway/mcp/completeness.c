@@ -68,8 +68,10 @@ static void put_samples(struct sonde_buf *head, const Sonde__V1__ResultStart *re
         sonde_buf_printf(head, " in %.1f s", result->duration_ms / 1000.0);
     if (result->frequency_hz > 0)
         sonde_buf_printf(head, " at %.4g Hz", result->frequency_hz);
-    sonde_buf_printf(head, ", %llu dropped, %llu stacks cut.\n",
-                     (unsigned long long)result->dropped, (unsigned long long)result->truncated);
+    sonde_buf_printf(head, ", %llu dropped", (unsigned long long)result->dropped);
+    if (result->truncated > 0) /* only known of a new capture */
+        sonde_buf_printf(head, ", %llu stacks cut", (unsigned long long)result->truncated);
+    sonde_buf_puts(head, ".\n");
     if (result->samples == 0)
         sonde_buf_puts(head, "No samples: the target was idle, or cannot be sampled; the tool "
                              "why_no_data says which.\n");

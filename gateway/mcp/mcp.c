@@ -4,9 +4,9 @@
  * and its answer is one JSON document; the gateway never sends a message of its own, so there is no
  * stream to open, and GET and DELETE are 405.
  *
- * The gateway keeps nothing between requests. The id of a session, which initialize returns, only
- * tells clients apart whose requests have the same ids, so that each can cancel its own. A client
- * that disconnects cancels its call, too. */
+ * The gateway keeps nothing between requests. initialize returns a session id. It only serves to
+ * find the call that notifications/cancelled means, because two clients may use the same request
+ * id. A client that disconnects also cancels its call. */
 #include "api/json/json.h"
 #include "api/version.h"
 #include "gateway/handlers.h"

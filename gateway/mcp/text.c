@@ -31,20 +31,45 @@ static size_t cut(const char *text, size_t len, size_t most) {
     return most;
 }
 
+/* Zero width, tags and selectors of variants: readers do not see them, but models read them. */
+static bool is_invisible(uint32_t code) {
+    static const uint32_t ranges[][2] = {{0x00ad, 0x00ad},  {0x180b, 0x180f}, {0x200b, 0x200d},
+                                         {0x2060, 0x2064},  {0xfe00, 0xfe0f}, {0xfeff, 0xfeff},
+                                         {0xe0000, 0xe0fff}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        if (code >= ranges[i][0] && code <= ranges[i][1])
+            return true;
+    return false;
+}
+
+static void clean(struct sonde_buf *out, const char *text, size_t len) {
+    size_t start = 0, step;
+    for (size_t i = 0; i < len; i += step ? step : 1) {
+        uint32_t code;
+        step = sonde_utf8_next(text + i, len - i, &code);
+        if (!step || !is_invisible(code))
+            continue;
+        sonde_utf8_clean(out, text + start, i - start);
+        sonde_buf_printf(out, "\\u{%x}", code);
+        start = i + step;
+    }
+    sonde_utf8_clean(out, text + start, len - start);
+}
+
 void mcp_text_put_name(struct mcp_text *text, const char *name, size_t most) {
-    struct sonde_buf clean = {0};
+    struct sonde_buf shown = {0};
     size_t len = strlen(name), kept = cut(name, len, most);
-    sonde_utf8_clean(&clean, name, kept);
+    clean(&shown, name, kept);
     if (kept < len)
-        sonde_buf_puts(&clean, "…");
-    mcp_text_add(text, sonde_buf_slice(&clean).data, clean.len);
-    sonde_buf_finish(&clean);
+        sonde_buf_puts(&shown, "…");
+    mcp_text_add(text, sonde_buf_slice(&shown).data, shown.len);
+    sonde_buf_finish(&shown);
 }
 
 /* The line as it is shown, with its end. */
 static void clean_line(const char *line, size_t len, struct sonde_buf *out) {
     size_t kept = cut(line, len, MCP_LINE_BYTES);
-    sonde_utf8_clean(out, line, kept);
+    clean(out, line, kept);
     sonde_buf_puts(out, kept < len ? "…\n" : "\n");
 }
 
@@ -84,9 +109,7 @@ static void put_data(const struct mcp_text *text, const char *word, struct sonde
     size_t left_out = put_lines(text, taken < MCP_TEXT_BYTES ? MCP_TEXT_BYTES - taken : 0, out);
     sonde_buf_printf(out, "</data %s>\n", word);
     if (left_out)
-        sonde_buf_printf(out,
-                         "%zu more lines are left out, because an answer has at most 8 KB: ask "
-                         "for fewer rows.\n",
+        sonde_buf_printf(out, "%zu more lines are left out, because an answer has at most 8 KB.\n",
                          left_out);
 }
 

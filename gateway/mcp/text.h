@@ -33,7 +33,7 @@ struct mcp_text {
 /* Appends to the data. Lines end with '\n'. */
 void mcp_text_add(struct mcp_text *text, const char *bytes, size_t len);
 /* One field of a line: characters that change a terminal's state, line ends among them, become
- * spaces; longer ones are cut at `most` bytes. */
+ * spaces, and invisible ones "\u{200b}"; longer names are cut at `most` bytes. */
 void mcp_text_put_name(struct mcp_text *text, const char *name, size_t most);
 /* Appends the text as a JSON string to out. `word` is random. */
 void mcp_text_write(const struct mcp_text *text, const char word[MCP_WORD_SIZE],

@@ -17,7 +17,7 @@
 
 enum mcp_type { MCP_STRING, MCP_WHOLE, MCP_FLAG };
 
-/* low, high: of a whole number, or of the bytes of a string. */
+/* low, high: bounds of a whole number's value, or of a string's length in bytes. */
 struct mcp_argument {
     const char *name;
     enum mcp_type type;

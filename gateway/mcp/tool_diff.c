@@ -18,6 +18,8 @@ static sonde_err ask_history(struct mcp_call *call, Sonde__V1__Rendering *render
     Sonde__V1__Selection selection = history_default_selection(), base;
     sonde_err err = mcp_selection(call, "", &selection, diag);
     base = selection;
+    if (mcp_is_said(call, "base_from") && !mcp_is_said(call, "base_until"))
+        base.until_unix_ns = selection.from_unix_ns;
     if (!err)
         err = mcp_selection(call, "base_", &base, diag);
     if (err)
@@ -62,6 +64,7 @@ static sonde_err start(struct mcp_call *call, struct sonde_diag *diag) {
     if (!request.new_id)
         return ask_history(call, &rendering, diag);
     request.rendering = &rendering;
+    sonde_buf_puts(&call->text.head, "New: ");
     mcp_ask_text(call, &client_diff_captures, &request.base, MCP_LONG_MS);
     return SONDE_OK;
 }
@@ -71,7 +74,8 @@ static const struct mcp_argument arguments[] = {
     {"capture", MCP_WHOLE, false, 1, INT64_MAX, "number of the later capture"},
     MCP_SELECTION,
     {"base_from", MCP_STRING, false, 1, 40, "begin of the range of history to compare with"},
-    {"base_until", MCP_STRING, false, 1, 40, "end of that range"},
+    {"base_until", MCP_STRING, false, 1, 40,
+     "end of that range; default: where the other range begins"},
     {"base_service", MCP_STRING, false, 1, 255, "service to compare with; default: the same"},
     {"base_selector", MCP_STRING, false, 1, 4096,
      "labels to compare with; default: the same condition"},

@@ -90,7 +90,7 @@ static sonde_err start_calls(struct mcp_call *call, struct sonde_diag *diag) {
 
 static const struct mcp_argument calls_arguments[] = {
     {"function", MCP_STRING, true, 1, MCP_MAX_FUNCTION,
-     "name as in the answer of top; * stands for any characters"},
+     "name as in the answer of top, shortened or not; * stands for any characters"},
     MCP_CAPTURE,
     MCP_SELECTION,
     {"rows", MCP_WHOLE, false, 1, 100, "number of callers, and of called functions; default 10"},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * why_no_data: what is missing on this machine, of a process and of history, and what would mend
- * it. A question that fails is one line of the answer; the others are asked all the same. */
+ * it. A question that fails is one line of the answer, and the others are asked all the same,
+ * unless sonded cannot be reached or does not accept the token. */
 #include "gateway/mcp/tool.h"
 #include "proto/sonde/v1/history.pb-c.h"
 
@@ -114,10 +115,11 @@ static void on_targets(struct mcp_call *call, const ProtobufCMessage *message) {
 
 static void ask_targets(struct mcp_call *call, sonde_err err, const struct sonde_diag *diag) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
-    if (err) {
+    if (err == SONDE_UNAVAILABLE || err == SONDE_UNAUTHENTICATED) {
         mcp_end(call, err, diag);
         return;
     }
+    put_failure(call, "service", err, diag);
     if (!call->target.pid && !call->target.name[0]) {
         ask_heap(call, SONDE_OK, NULL);
         return;

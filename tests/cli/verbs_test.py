@@ -202,9 +202,9 @@ def test_top_and_draw_need_no_service_for_files():
         check.equal(sonde("draw", "small.pb", "-o", "-", "--format", "collapsed", *words)[1], line)
 
 
-def many_functions(count):
-    """A pprof profile of functions with long names, each with 1 sample, all called by the last one."""
-    strings = [b"", b"samples", b"count"] + [b"ns::f%d(%s)" % (number, b"std::string const&, " * 6) for number in range(count)]
+def profile_of(names):
+    """A pprof profile of these functions, each with 1 sample, all called by the last one."""
+    strings, count = [b"", b"samples", b"count", *names], len(names)
     body = field(1, field(1, 1) + field(2, 2))
     for number in range(1, count + 1):
         body += field(2, field(1, varint(number) + varint(count)) + field(2, b"\x01"))
@@ -219,7 +219,7 @@ def rows_of(out):
 
 def test_top_prints_some_functions_of_many():
     with open(os.path.join(FOLDER, "many.pb"), "wb") as file:
-        file.write(many_functions(200))
+        file.write(profile_of([b"ns::f%d(%s)" % (number, b"std::string const&, " * 6) for number in range(200)]))
     for words, count in (((), 30), (("-n", "7"), 7), (("-n", "0"), 200), (("--rows", "300"), 200)):
         out = sonde("top", "many.pb", *words)[1]
         check.equal((len(rows_of(out)), "Showing" in out), (count, count < 200), words)
@@ -245,6 +245,20 @@ def test_top_shows_the_callers_of_one_function():
     status, out, err = sonde("top", "many.pb", "--peek", "f19")
     check.equal((status, out), (1, ""))
     check.contains(err, 'the profile has no function "f19"; similar: ns::f19(...), ')
+
+
+def test_names_of_one_function_are_those_that_tables_show():
+    names = [b"parse(char*)", b"parse(char, int)", b"reads_all(std::vector<int, std::allocator<int>>)", b"main"]
+    with open(os.path.join(FOLDER, "names.pb"), "wb") as file:
+        file.write(profile_of(names))
+    for function, found in (("parse(char*)", "parse(char*)"), ("reads_all(...)", "reads_all(...)"), ("...e(char, int)", "parse(char, int)"),
+                            ("parse(char, i…", "parse(char, int)")):
+        out = sonde("top", "names.pb", "--peek", function)[1]
+        check.contains(out, f"Function:  {found}\ntotal ")
+    check.contains(sonde("top", "names.pb", "--peek", "parse(...)")[1], "     and:  parse(char, int)\ntotal ")
+    full = sonde("top", "names.pb", "--peek", "reads_all(...)", "--full-names")[1]
+    check.contains(full, "Function:  " + names[2].decode())
+    check.contains(full, "main → " + names[2].decode())
 
 
 def on_terminal(columns, *words):

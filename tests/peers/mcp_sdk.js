@@ -50,17 +50,25 @@ async function converse(name, transport) {
     console.log(`ok ${name}`);
 }
 
+async function ask(client, tool) {
+    return (await client.callTool({ name: tool, arguments: {} })).content[0].text;
+}
+
 // The capture of a call that was cancelled ends long before its time.
 async function cancel(client) {
     const abort = new AbortController();
     const record = client.callTool({ name: "record", arguments: { target: "@all", seconds: 50 } }, undefined, { signal: abort.signal });
-    setTimeout(() => abort.abort("enough"), 200);
-    const outcome = await record.then((answer) => answer, () => "cancelled");
-    if (outcome !== "cancelled" && outcome.isError)
+    let outcome;
+    record.then((answer) => { outcome = answer; }, () => { outcome = "cancelled"; });
+    while (!outcome && !/ 1 captures are running/.test(await ask(client, "why_no_data")))
+        ;
+    if (outcome && outcome.isError)
         return; // the kernel refuses to sample the machine
+    abort.abort("enough");
+    while (!/ 0 captures are running/.test(await ask(client, "why_no_data")))
+        ;
     assert.strictEqual(outcome, "cancelled");
-    for (let text = ""; !/ 0 captures are running/.test(text);)
-        text = (await client.callTool({ name: "why_no_data", arguments: {} })).content[0].text;
+    assert.match(await ask(client, "captures"), /^0 of 0 saved captures/);
 }
 
 async function main() {

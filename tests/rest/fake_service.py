@@ -14,11 +14,11 @@ decides what happens:
     full              heap dumps cannot be written and captures cannot be saved
     together          captures only end when twenty of them are running
     stubborn          captures do not end early
+    slow              a capture takes its duration
     any other name    everything works; a capture takes a tenth of its duration
 
-A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached;
-`--unattached c,d` can only be sampled from outside. It has a history (fake_history.py) unless `--no-history` is given.
-Prints "grpc: ADDR"."""
+A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached; `--unattached c,d` can
+only be sampled from outside. It has a history (fake_history.py) unless `--no-history` is given. Prints "grpc: ADDR"."""
 
 import argparse
 import os
@@ -192,7 +192,7 @@ class Service:
         try:
             if target.name == "together":
                 self.together.wait(timeout=30)
-            end = time.monotonic() + request.duration_ms / 1000 / SPEED
+            end = time.monotonic() + request.duration_ms / 1000 / (1 if target.name == "slow" else SPEED)
             self.begin()
             while time.monotonic() < end and context.is_active() and not self.is_finished(target, request):
                 if not request.no_progress:

@@ -109,12 +109,20 @@ static sonde_err put_cause(const struct table *table, const struct sonde_compari
     return SONDE_OK;
 }
 
-static bool has_certain_change(const struct sonde_comparison *comparison) {
-    for (size_t i = 0; i < comparison->function_count; i++)
-        if (sonde_is_certain(&comparison->functions[i].self[comparison->measure]) ||
-            sonde_is_certain(&comparison->functions[i].total[comparison->measure]))
-            return true;
-    return false;
+/* One line if no change is certain. */
+static void put_verdict(const struct sonde_comparison *comparison, struct sonde_buf *out) {
+    bool has_noise = false;
+    for (size_t i = 0; i < comparison->function_count; i++) {
+        const struct verdict_change *self = &comparison->functions[i].self[comparison->measure];
+        const struct verdict_change *total = &comparison->functions[i].total[comparison->measure];
+        if (sonde_is_certain(self) || sonde_is_certain(total))
+            return;
+        has_noise |= self->verdict == VERDICT_NOISE || total->verdict == VERDICT_NOISE;
+    }
+    if (has_noise)
+        sonde_buf_puts(out, "# verdict: no function is certain to have changed\n");
+    else if (comparison->function_count)
+        sonde_buf_puts(out, "# verdict: too few samples to see a change\n");
 }
 
 static sonde_err put_head(const struct table *table) {
@@ -129,8 +137,8 @@ static sonde_err put_head(const struct table *table) {
                          100 * comparison->confidence);
     for (size_t i = 0; i < comparison->cause_count && i < MAX_CAUSES && !err; i++)
         err = put_cause(table, &comparison->causes[i]);
-    if (comparison->has_verdicts && !has_certain_change(comparison))
-        sonde_buf_puts(table->out, "# verdict: no function changed by more than noise\n");
+    if (comparison->has_verdicts)
+        put_verdict(comparison, table->out);
     return err;
 }
 

@@ -7,7 +7,8 @@
  *
  *     main → f → f → g → f → h      one call by main; f, chained, calls g; h belongs to g
  *
- * The root, "all", is a function too: what it calls are the processes of a profile of several. */
+ * The root, "all", is a function too: what it calls are the processes of a profile of several. Only
+ * its exact name means it. */
 #include "api/draw/accuracy.h"
 #include "api/draw/render.h"
 #include "api/draw/short_name.h"
@@ -38,20 +39,48 @@ struct calls {
     uint32_t *order;           /* frames, or nodes */
     int64_t total, self;       /* of the function */
     uint32_t match_count;
+    bool full_names;
 };
 
 /* ---- Sums ---- */
 
-static uint32_t match(struct calls *calls, const char *pattern) {
+static bool is_named(const struct draw_frame *frame, const char *name) {
+    return strcmp(name, frame->name) == 0 || strcmp(name, frame->shown) == 0;
+}
+
+static bool fits_pattern(const struct draw_frame *frame, const char *pattern) {
+    return sonde_wildcard_matches(pattern, frame->name) ||
+           sonde_wildcard_matches(pattern, frame->shown);
+}
+
+static uint32_t root_frame(const struct calls *calls) {
+    return draw_tree_node(calls->tree, DRAW_TREE_ROOT)->frame;
+}
+
+static uint32_t match(struct calls *calls, const char *text,
+                      bool (*matches)(const struct draw_frame *frame, const char *text)) {
     for (uint32_t i = 0; i < calls->tree->frames.count; i++) {
         const struct draw_frame *frame = draw_tree_frame(calls->tree, i);
-        calls->matches[i] = !frame->is_thread && (sonde_wildcard_matches(pattern, frame->name) ||
-                                                  sonde_wildcard_matches(pattern, frame->shown));
+        calls->matches[i] = i == root_frame(calls) ? strcmp(text, frame->name) == 0
+                                                   : !frame->is_thread && matches(frame, text);
         calls->match_count += calls->matches[i];
         if (calls->matches[i])
             calls->self = draw_add(calls->self, frame->flat);
     }
     return calls->match_count;
+}
+
+/* Tables shorten names to "parse(...)", "...end_of_name" or "begin_of_na…". */
+static void put_pattern(const char *name, struct sonde_buf *out) {
+    static const char *const dots[] = {"...", "…"};
+    while (*name) {
+        size_t len = 0;
+        for (size_t i = 0; i < sizeof dots / sizeof *dots; i++)
+            if (strncmp(name, dots[i], strlen(dots[i])) == 0)
+                len = strlen(dots[i]);
+        sonde_buf_putc(out, len ? '*' : *name);
+        name += len ? len : 1;
+    }
 }
 
 static void add_node(struct calls *calls, uint32_t number) {
@@ -74,7 +103,7 @@ static bool is_root(const struct calls *calls) {
 
 /* Parents have lower numbers than their children. */
 static void sum(struct calls *calls) {
-    if (calls->matches[draw_tree_node(calls->tree, DRAW_TREE_ROOT)->frame]) {
+    if (calls->matches[root_frame(calls)]) {
         calls->places[DRAW_TREE_ROOT] = MATCHED;
         calls->total = calls->tree->total;
     }
@@ -105,8 +134,9 @@ static void put_value(const struct calls *calls, int64_t value, struct sonde_buf
     sonde_buf_finish(&cell);
 }
 
-static void put_name(const struct draw_frame *frame, struct sonde_buf *out) {
-    sonde_buf_printf(out, "  %s", frame->shown);
+static void put_name(const struct calls *calls, const struct draw_frame *frame,
+                     struct sonde_buf *out) {
+    sonde_buf_printf(out, "  %s", calls->full_names ? frame->name : frame->shown);
     if (frame->module[0])
         sonde_buf_printf(out, "  [%s]", frame->module);
     sonde_buf_putc(out, '\n');
@@ -129,10 +159,10 @@ static void put_row(const struct calls *calls, uint32_t number, int64_t value,
                     struct sonde_buf *out) {
     put_value(calls, value, out);
     put_share(calls, value, calls->total, out);
-    if (number == draw_tree_node(calls->tree, DRAW_TREE_ROOT)->frame)
+    if (number == root_frame(calls))
         sonde_buf_puts(out, "  (no caller)\n");
     else
-        put_name(draw_tree_frame(calls->tree, number), out);
+        put_name(calls, draw_tree_frame(calls->tree, number), out);
 }
 
 static void put_rows(const struct calls *calls, const int64_t *values, size_t most,
@@ -177,7 +207,10 @@ static void put_path(const struct calls *calls, uint32_t node, struct sonde_buf 
     if (node != DRAW_TREE_ROOT)
         sonde_buf_puts(out, "... → ");
     while (count-- > 0) {
-        draw_short_name(out, draw_tree_shown(tree, path[count]), PATH_NAME);
+        if (calls->full_names)
+            sonde_buf_puts(out, draw_tree_name(tree, path[count]));
+        else
+            draw_short_name(out, draw_tree_shown(tree, path[count]), PATH_NAME);
         sonde_buf_puts(out, count ? " → " : "\n");
     }
 }
@@ -202,7 +235,7 @@ static void put_function(const struct calls *calls, struct sonde_buf *out) {
         if (!calls->matches[i])
             continue;
         sonde_buf_puts(out, listed++ ? "     and:" : "Function:");
-        put_name(draw_tree_frame(calls->tree, i), out);
+        put_name(calls, draw_tree_frame(calls->tree, i), out);
     }
     if (calls->match_count > listed)
         sonde_buf_printf(out, "     and:  %u more\n", calls->match_count - listed);
@@ -232,21 +265,57 @@ static void put_all(const struct calls *calls, const struct sonde_draw_options *
     put_paths(calls, out);
 }
 
-/* Suggests functions whose name contains the text. */
-static sonde_err refuse(const struct calls *calls, const char *pattern, struct sonde_diag *diag) {
-    struct sonde_buf list = {.limit = 160};
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < calls->tree->frames.count && count < SUGGESTIONS; i++) {
-        const struct draw_frame *frame = draw_tree_frame(calls->tree, i);
-        if (frame->is_thread || !strcasestr(frame->name, pattern))
-            continue;
-        sonde_buf_puts(&list, count++ ? ", " : "; similar: ");
-        draw_short_name(&list, frame->shown, PATH_NAME / 2);
+/* The longest text between stars. */
+static struct sonde_slice longest_piece(const char *pattern) {
+    struct sonde_slice longest = {"", 0};
+    for (const char *at = pattern; *at; at += *at == '*') {
+        size_t len = strcspn(at, "*");
+        if (len > longest.len)
+            longest = (struct sonde_slice){at, len};
+        at += len;
     }
+    return longest;
+}
+
+/* Appends functions whose name contains the text; returns their number. */
+static uint32_t suggest(const struct calls *calls, const char *text, struct sonde_buf *list) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < calls->tree->frames.count && count < SUGGESTIONS && *text; i++) {
+        const struct draw_frame *frame = draw_tree_frame(calls->tree, i);
+        if (frame->is_thread || !strcasestr(frame->name, text))
+            continue;
+        sonde_buf_puts(list, count++ ? ", " : "; similar: ");
+        draw_short_name(list, frame->shown, PATH_NAME / 2);
+    }
+    return count;
+}
+
+static sonde_err refuse(const struct calls *calls, const char *function, const char *pattern,
+                        struct sonde_diag *diag) {
+    struct sonde_buf list = {.limit = 160}, text = {0};
+    struct sonde_slice piece = longest_piece(pattern);
+    sonde_buf_append(&text, piece.data, piece.len);
+    uint32_t count = suggest(calls, sonde_buf_slice(&text).data, &list);
     sonde_err err =
-        sonde_fail(diag, SONDE_NOT_FOUND, "the profile has no function \"%.80s\"%s", pattern,
+        sonde_fail(diag, SONDE_NOT_FOUND, "the profile has no function \"%.80s\"%s", function,
                    count && !list.failed ? list.data : "; * stands for any characters");
     sonde_buf_finish(&list);
+    sonde_buf_finish(&text);
+    return err;
+}
+
+/* An exact name comes first, because names of functions have stars, too: "f(char*)". */
+static sonde_err find_function(struct calls *calls, const char *function, struct sonde_diag *diag) {
+    struct sonde_buf pattern = {0};
+    sonde_err err = SONDE_OK;
+    if (match(calls, function, is_named))
+        return SONDE_OK;
+    put_pattern(function, &pattern);
+    if (pattern.failed)
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    else if (match(calls, sonde_buf_slice(&pattern).data, fits_pattern) == 0)
+        err = refuse(calls, function, sonde_buf_slice(&pattern).data, diag);
+    sonde_buf_finish(&pattern);
     return err;
 }
 
@@ -256,6 +325,7 @@ sonde_err draw_calls(const struct draw_tree *tree, const struct draw_accuracy *a
     size_t frames = tree->frames.count + 1, nodes = tree->nodes.count + 1;
     struct calls calls = {.tree = tree,
                           .accuracy = accuracy,
+                          .full_names = options->full_names,
                           .unit = sonde_profile_type(profile, options->type_index).unit,
                           .matches = calloc(frames, sizeof(bool)),
                           .places = calloc(nodes, 1),
@@ -265,8 +335,8 @@ sonde_err draw_calls(const struct draw_tree *tree, const struct draw_accuracy *a
     bool is_complete =
         calls.matches && calls.places && calls.callers && calls.called && calls.order;
     sonde_err err = is_complete ? SONDE_OK : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    if (!err && match(&calls, options->function) == 0)
-        err = refuse(&calls, options->function, diag);
+    if (!err)
+        err = find_function(&calls, options->function, diag);
     if (!err) {
         sum(&calls);
         put_all(&calls, options, out);

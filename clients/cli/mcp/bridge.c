@@ -17,14 +17,22 @@ struct state {
     struct sonde_buf input; /* read and not sent yet */
     bool is_skipping;       /* the rest of a line that is too long */
     bool has_ended;         /* stdin */
-    bool is_closed;         /* stdout */
+    bool is_closed;         /* stdout, or a signal came while it was full */
 };
+
+/* stdout may be a full pipe that does not block. Returns false after a signal. */
+static bool wait_for_reader(const struct state *state) {
+    struct pollfd waiting[] = {{STDOUT_FILENO, POLLOUT, 0}, {state->bridge->signals, POLLIN, 0}};
+    return poll(waiting, 2, -1) < 0 || !(waiting[1].revents & POLLIN);
+}
 
 static void print(struct state *state, const char *bytes, size_t len) {
     for (size_t done = 0; done < len && !state->is_closed;) {
         ssize_t result = write(STDOUT_FILENO, bytes + done, len - done);
         if (result > 0)
             done += (size_t)result;
+        else if (errno == EAGAIN)
+            state->is_closed = !wait_for_reader(state);
         else if (errno != EINTR)
             state->is_closed = true;
     }

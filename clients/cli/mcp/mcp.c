@@ -64,6 +64,7 @@ static sonde_err start_gateway(struct mcp *mcp, const struct service_settings *s
                                .mask = &mcp->service.mask,
                                .on_line = on_line,
                                .context = mcp,
+                               .has_own_settings = true,
                                .output = -1};
     sonde_err err = install_find(INSTALLED_GATEWAY, mcp->program, diag);
     if (!err)
@@ -85,7 +86,7 @@ static sonde_err start_gateway(struct mcp *mcp, const struct service_settings *s
     return err;
 }
 
-/* Tells the calls of this command from those of others; nobody else reaches its gateway. */
+/* The gateway cancels a call only within its session, so the command needs one. */
 static void choose_session(struct mcp *mcp) {
     uint64_t bits[2] = {0};
     (void)!getrandom(bits, sizeof bits, 0);

@@ -37,6 +37,19 @@ static void drop_settings(void) {
         unsetenv(jemalloc_variables[i]);
 }
 
+/* Its arguments say everything: SONDE_* and the settings file are meant for another program. */
+static void drop_sonde_settings(void) {
+    for (char **at = environ; *at;) {
+        char name[64];
+        size_t len = strcspn(*at, "=");
+        bool is_ours = strncmp(*at, "SONDE_", 6) == 0 && (*at)[len] && len < sizeof name;
+        snprintf(name, sizeof name, "%.*s", (int)len, *at);
+        if (!is_ours || unsetenv(name) != 0)
+            at++; /* otherwise the next variable is here now */
+    }
+    setenv("SONDE_CONFIG", "/dev/null", 1);
+}
+
 /* Runs in the child. */
 static _Noreturn void exec_command(const struct helper *helper, int output, pid_t parent) {
     setpgid(0, 0);
@@ -48,6 +61,8 @@ static _Noreturn void exec_command(const struct helper *helper, int output, pid_
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, helper->mask, NULL);
     drop_settings();
+    if (helper->has_own_settings)
+        drop_sonde_settings();
     execv(helper->argv[0], (char *const *)helper->argv);
     dprintf(2, "%s: %s\n", helper->argv[0], strerror(errno));
     _exit(127);

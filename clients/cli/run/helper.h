@@ -26,6 +26,7 @@ struct helper {
     size_t argc;
     const sigset_t *mask;                             /* its signal mask */
     bool verbose;                                     /* copy its output to stderr */
+    bool has_own_settings;                            /* ignore SONDE_* and the settings file */
     void (*on_line)(void *context, const char *line); /* called for each line of its output */
     void *context;
 

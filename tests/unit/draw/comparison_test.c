@@ -182,6 +182,32 @@ TEST(a_difference_of_the_same_load_is_grey_and_says_how_little_it_can_see) {
     sonde_profile_destroy(now);
 }
 
+/* What the table says if no change is certain. */
+static void check_verdict(const struct stack *before, const struct stack *after, size_t count,
+                          const char *expected) {
+    struct sonde_profile *base = profile_of(before, count), *now = profile_of(after, count);
+    char *table = draw(base, now, SONDE_FORMAT_TEXT_TOP);
+    const char *verdict = strstr(table, "# verdict: ");
+    if (expected)
+        CHECK(verdict && strncmp(verdict, expected, strlen(expected)) == 0);
+    else
+        CHECK(verdict == NULL);
+    free(table);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+}
+
+TEST(a_table_without_a_certain_change_says_why) {
+    const struct stack many[] = {{"hash", 1000}, {"lex", 1000}};
+    const struct stack similar[] = {{"hash", 990}, {"lex", 1010}};
+    const struct stack other[] = {{"hash", 4000}, {"lex", 1000}};
+    const struct stack none[] = {{"hash", 0}}, one[] = {{"hash", 1}};
+    check_verdict(many, similar, 2, "# verdict: no function is certain to have changed\n");
+    check_verdict(none, one, 1, "# verdict: too few samples to see a change\n");
+    check_verdict(many, other, 2, NULL);
+    check_verdict(many, many, 0, NULL);
+}
+
 TEST(json_has_every_function_and_null_for_what_is_unknown) {
     const struct stack before[] = {{"hash", 100}, {"a\"b", 50}}, after[] = {{"hash", 300}};
     struct sonde_profile *base = profile_of(before, 2), *now = profile_of(after, 1);

@@ -175,6 +175,23 @@ TEST(draw_difference_of_memory_compares_bytes) {
     sonde_profile_destroy(now);
 }
 
+TEST(draw_difference_cannot_hide_idle_threads) {
+    static const enum sonde_format formats[] = {SONDE_FORMAT_SVG_FLAMEGRAPH, SONDE_FORMAT_TEXT_TOP};
+    struct sonde_profile *profile = fixture("server");
+    const struct sonde_draw_diff diff = {.base = profile, .now = profile};
+    const struct sonde_draw_options options = {.hide_idle = true};
+    struct sonde_buf out = {0};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        struct sonde_diag diag = {0};
+        CHECK_INT(sonde_draw_difference(&diff, formats[i], &options, &out, &diag), ==,
+                  SONDE_INVALID_ARGUMENT);
+        CHECK_STR(diag.text, "hide_idle: idle threads cannot be hidden in a difference");
+    }
+    CHECK_INT(out.len, ==, 0);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}
+
 TEST(draw_difference_from_something_to_nothing_lists_what_is_gone) {
     struct sonde_profile *base = fixture("server"), *now = fixture("empty");
     const struct sonde_draw_diff diff = {.base = base, .now = now};

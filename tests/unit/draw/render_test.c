@@ -158,10 +158,17 @@ TEST(the_root_calls_the_outermost_functions) {
                "thread_start  [libfixture.so.1]\n         9    0.9% ±0.6   [truncated]\n");
 }
 
+TEST(only_its_exact_name_means_the_root) {
+    CHECK_PEEK("*all*", "Callers, with their share");
+    CHECK_PEEK("*a*", "Callers, with their share", "(no caller)");
+}
+
 TEST(a_function_that_does_not_exist_is_refused_with_similar_names) {
     struct sonde_diag diag = {0};
     free(peek("server", "KEY", SONDE_NOT_FOUND, &diag));
     CHECK_STR(diag.text, "the profile has no function \"KEY\"; similar: get_key");
+    free(peek("server", "*KEY*k", SONDE_NOT_FOUND, &diag));
+    CHECK_STR(diag.text, "the profile has no function \"*KEY*k\"; similar: get_key");
     free(peek("server", "nothing", SONDE_NOT_FOUND, &diag));
     CHECK_STR(diag.text, "the profile has no function \"nothing\"; * stands for any characters");
     char *table = peek("empty", "main", SONDE_OK, NULL);

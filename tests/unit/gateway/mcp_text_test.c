@@ -42,6 +42,15 @@ TEST(control_characters_and_line_ends_of_names_become_spaces) {
     CHECK_STR(written(), "\"" OPEN "a b [31m c\\\\xff\\n" CLOSE "\"");
 }
 
+TEST(invisible_characters_are_written_as_numbers) {
+    mcp_text_put_name(
+        &text, "a\xf3\xa0\x81\x81\xe2\x80\x8b\xef\xbb\xbf\xe2\x81\xa0\xef\xb8\x8f\xc3\xa9\xe2\x80",
+        100);
+    add("\nb\xf3\xa0\x84\x80\n");
+    CHECK_STR(written(), "\"" OPEN "a\\\\u{e0041}\\\\u{200b}\\\\u{feff}\\\\u{2060}\\\\u{fe0f}"
+                         "\xc3\xa9\\\\xe2\\\\x80\\nb\\\\u{e0100}\\n" CLOSE "\"");
+}
+
 TEST(a_name_is_cut_between_characters) {
     mcp_text_put_name(&text, "ab\xc3\xa9", 3);
     CHECK_STR(written(), "\"" OPEN "ab\xe2\x80\xa6\\n" CLOSE "\"");
