@@ -111,8 +111,8 @@ async function fillCode(box, items, whole, start) {
     box.replaceChildren(message('hint', 'reading the code'));
     try {
         const answer = await fetchCode(items, start), first = answer.addresses[0];
-        const whole = answer.functions.filter((fn) => !fn.isPart);
-        if (!start && !answer.withoutCode && !answer.instructions.length && whole.length > 1) return box.replaceChildren(message('hint', 'several functions have this name'), ...codeChoice(answer, (chosen) => fillCode(box, items, whole, chosen)));
+        const isChoice = answer.functions.filter((fn) => !fn.isPart).length > 1;
+        if (!start && isChoice && !answer.withoutCode && !answer.instructions.length) return box.replaceChildren(message('hint', 'several functions have this name'), ...codeChoice(answer, (chosen) => fillCode(box, items, whole, chosen)));
         if (!Number(first.address)) return box.replaceChildren(message('hint', 'the samples are not in a function of that file'));
         addCounts(answer.instructions, items, whole, elfBase(items[0].place) - BigInt(first.address));
         box.replaceChildren(...[answer.withoutCode && message('hint', answer.withoutCode), answer.withoutLines && message('hint', `no lines: ${answer.withoutLines}`), codeTable(answer)].filter(Boolean));
