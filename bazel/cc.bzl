@@ -17,12 +17,17 @@ _WARNINGS = [
     "-Wno-unused-parameter",
 ]
 
+_COPTS = _WARNINGS + ["-O2", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"]
+
 # tests/packaging/hardening_test.sh checks what _FORTIFY_SOURCE and -fcf-protection leave in the programs.
-COPTS = _WARNINGS + ["-O2", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3", "-fcf-protection=full", "-fvisibility=hidden"]
+COPTS = _COPTS + select({
+    "//bazel:arm64": ["-mbranch-protection=standard"],
+    "//conditions:default": ["-fcf-protection=full"],
+}) + ["-fvisibility=hidden"]
 
 # Tests may define functions without prototypes. _FORTIFY_SOURCE would replace calls of libc functions that they check, and endbr64 moves
 # the code whose addresses benchmarks walk.
-_TEST_COPTS = [opt for opt in COPTS if opt not in ["-Wmissing-prototypes", "-Wwrite-strings", "-D_FORTIFY_SOURCE=3", "-fcf-protection=full"]]
+_TEST_COPTS = [opt for opt in _COPTS if opt not in ["-Wmissing-prototypes", "-Wwrite-strings", "-D_FORTIFY_SOURCE=3"]] + ["-fvisibility=hidden"]
 
 def sonde_cc_library(name, copts = [], **kwargs):
     native.cc_library(name = name, copts = COPTS + copts, linkstatic = True, **kwargs)

@@ -29,6 +29,7 @@ _LIBRARIES = {
     "openssl": ("openssl", ["ssl", "crypto"], ["openssl"], [], [], []),
     "pcre2": ("libpcre2-8", ["pcre2-8"], ["pcre2.h"], ["PCRE2_CODE_UNIT_WIDTH=8"], [], []),
     "protobuf_c": ("libprotobuf-c", ["protobuf-c"], ["protobuf-c"], [], [], ["protoc-c", "protoc"]),
+    "sdt": ("", [], ["sys/sdt.h", "sys/sdt-config.h"], [], [], []),
     "seccomp": ("libseccomp", ["seccomp"], ["seccomp.h", "seccomp-syscalls.h"], [], [], []),
     "sqlite3": ("sqlite3", ["sqlite3"], ["sqlite3.h"], [], [], []),
     "unwind": ("libunwind", ["unwind", "unwind-x86_64", "unwind-ptrace"], ["libunwind.h", "libunwind-common.h", "libunwind-dynamic.h", "libunwind-ptrace.h", "libunwind-x86_64.h", "libunwind-coredump.h"], [], [], []),

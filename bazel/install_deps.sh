@@ -4,6 +4,8 @@
 # Installs the Debian 12 packages that Sonde's build needs and that are missing; with --tests also those of the tests.
 # With --kernels it also gets what emulated machines need (tests/kernels): qemu, busybox, and kernels of Debian, which are not installed.
 # With --containers it gets what makes an image for containers.
+# With --arm64 it gets what --config=arm64 needs: a cross compiler, qemu-user, and the libraries for 64-bit Arm, which are unpacked into the
+# cache and not installed.
 # demo.sh and test.sh run this script. Building the packages (bazel/packaging) takes what --tests installs.
 set -euo pipefail
 
@@ -111,9 +113,33 @@ install_kernels() { # install_kernels SUITE...
     for suite in "$@"; do get_kernel "$suite" "$folder"; done
 }
 
+# Unpacks the libraries of the build, and all they need, for another architecture. apt thinks that nothing is installed.
+unpack_libraries() { # unpack_libraries ARCHITECTURE FOLDER
+    local work package options mirror link wanted=()
+    for package in "${build_packages[@]}"; do
+        case "$package" in lib*-dev | binutils-dev | systemtap-sdt-dev | zlib1g-dev) wanted+=("$package:$1") ;; esac
+    done
+    [ "$(cat "$2/packages" 2>/dev/null)" != "${wanted[*]}" ] || return 0
+    work=$(mktemp -d)
+    mirror=$(apt-get indextargets --format '$(SITE)' | grep -v security | sed -n 1p)
+    mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
+    echo "deb $mirror $(. /etc/os-release && echo "$VERSION_CODENAME") main" >"$work/list"
+    touch "$work/status"
+    options=(-qq -o "APT::Architecture=$1" -o "APT::Architectures=$1" -o "Dir::State::lists=$work/lists" -o "Dir::State::status=$work/status"
+        -o "Dir::Etc::sourcelist=$work/list" -o Dir::Etc::sourceparts=- -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=root)
+    (apt-get "${options[@]}" update && apt-get "${options[@]}" install --download-only -y --no-install-recommends "${wanted[@]}" >/dev/null) >&2
+    rm -rf "$2" && mkdir -p "$2"
+    rm -f "$work"/cache/archives/libc6-dev_*.deb # the cross compiler has its own
+    for package in "$work"/cache/archives/*.deb; do dpkg-deb -x "$package" "$2"; done
+    find "$2" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do ln -sfn "$2$(readlink "$link")" "$link"; done
+    echo "${wanted[*]}" >"$2/packages"
+    rm -rf "$work"
+}
+
 wanted=("${build_packages[@]}")
 [ "${1:-}" = --tests ] && wanted+=("${test_packages[@]}" "${kernel_packages[@]}")
 [ "${1:-}" = --kernels ] && wanted+=("${kernel_packages[@]}" apparmor)
+[ "${1:-}" = --arm64 ] && wanted+=(crossbuild-essential-arm64 libc6-arm64-cross qemu-user-static)
 [ "${1:-}" = --containers ] && wanted+=(buildah debootstrap)
 mapfile -t packages < <(missing "${wanted[@]}")
 install_packages "${packages[@]}"
@@ -122,5 +148,6 @@ case "${1:-}" in
     install_node_modules
     install_kernels bookworm
     ;;
+--arm64) unpack_libraries arm64 "${XDG_CACHE_HOME:-$HOME/.cache}/sonde/packages-aarch64" ;;
 --kernels) install_kernels bullseye bookworm trixie ;;
 esac

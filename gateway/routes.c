@@ -47,8 +47,9 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
 /* For go tool pprof, which fails if the path beside a profile's does; see pprof/symbol.c. */
 #define SYMBOL_FLAGS (ROUTE_LARGE_BODY | ROUTE_MANY)
 
-#define CPU_PARAMETERS "seconds frequency mode counted period source max_overhead output threads hide_idle"
-#define HEAP_PICTURE   "threads allocator_frames"
+#define CPU_PARAMETERS \
+    "seconds frequency mode counted period source max_overhead output threads hide_idle"
+#define HEAP_PICTURE "threads allocator_frames"
 #define HEAP_PARAMETERS \
     "name jeprof heap_seconds base growth_only older_than heap_output " HEAP_PICTURE
 

@@ -15,7 +15,8 @@ if [ -x "$home/.cargo/bin/rustc" ]; then
     export RUSTUP_HOME=${RUSTUP_HOME:-$home/.rustup} CARGO_HOME=${CARGO_HOME:-$home/.cargo} PATH=$PATH:$home/.cargo/bin
 fi
 unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME
-"$@"
+# bazel/test_arm64.sh runs programs of another machine.
+${SONDE_EMULATOR:-} "$@"
 status=$?
 rm -rf "$folder"
 exit $status

@@ -9,6 +9,7 @@
 
 #include "api/elf/elf.h"
 #include "service/engine/unwind_check/other_library.h"
+#include "service/machine/own/names.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -247,14 +248,7 @@ uint32_t other_walk(struct other_walker *walker, const struct check_stack *stack
     return count;
 }
 
-static const struct {
-    unw_regnum_t number;
-    const char *name;
-} saved[] = {
-    {UNW_X86_64_RBP, "rbp"}, {UNW_X86_64_RBX, "rbx"}, {UNW_X86_64_R12, "r12"},
-    {UNW_X86_64_R13, "r13"}, {UNW_X86_64_R14, "r14"}, {UNW_X86_64_R15, "r15"},
-};
-#define SAVED (sizeof saved / sizeof *saved)
+#define SAVED (sizeof names_saved / sizeof *names_saved)
 
 static uint64_t place_of(struct other_walker *walker, unw_cursor_t *cursor, unw_regnum_t number) {
     unw_save_loc_t place;
@@ -264,21 +258,21 @@ static uint64_t place_of(struct other_walker *walker, unw_cursor_t *cursor, unw_
                : 0;
 }
 
-/* The row as far as its effects show it. */
+/* The row as far as its effects show it. libunwind has DWARF's numbers. */
 static void put_row(struct other_walker *walker, struct row_text *text, unw_cursor_t *before,
                     unw_cursor_t *after) {
     unw_word_t sp = 0, bp = 0, cfa = 0;
-    walker->library->get_reg(before, UNW_X86_64_RSP, &sp);
-    walker->library->get_reg(before, UNW_X86_64_RBP, &bp);
-    walker->library->get_reg(after, UNW_X86_64_RSP, &cfa);
-    row_text_put(text, "CFA=rsp+%lld", (long long)(cfa - sp));
+    walker->library->get_reg(before, UNWIND_REG_SP, &sp);
+    walker->library->get_reg(before, UNWIND_REG_FP, &bp);
+    walker->library->get_reg(after, UNWIND_REG_SP, &cfa);
+    row_text_put(text, "CFA=" NAMES_SP "+%lld", (long long)(cfa - sp));
     if (bp >= sp && bp < cfa)
-        row_text_put(text, "=rbp+%lld", (long long)(cfa - bp));
+        row_text_put(text, "=" NAMES_FP "+%lld", (long long)(cfa - bp));
     for (size_t i = 0; i < SAVED; i++) {
-        uint64_t was = place_of(walker, before, saved[i].number),
-                 is = place_of(walker, after, saved[i].number);
+        uint64_t was = place_of(walker, before, names_saved[i].number),
+                 is = place_of(walker, after, names_saved[i].number);
         if (is && is != was)
-            row_text_put(text, " %s=c%+lld", saved[i].name, (long long)(is - cfa));
+            row_text_put(text, " %s=c%+lld", names_saved[i].name, (long long)(is - cfa));
     }
 }
 

@@ -98,6 +98,12 @@ UNWIND_INLINE bool unwind_may_lack_frame(const struct unwind_access *access, voi
            access->is_code(walk, word - 1);
 }
 
+/* By a return address in a register, where machines have that. */
+UNWIND_INLINE enum unwind_step unwind_step_link(const struct unwind_access *access, void *walk,
+                                                struct unwind_registers *registers) {
+    return UNWIND_STEP_NO_TABLE;
+}
+
 /* Code without a rule may still have frame pointers. One is believed if it is aligned, points up
  * the stack and its return address is in code. */
 UNWIND_INLINE enum unwind_step unwind_step_pointer(const struct unwind_access *access, void *walk,

@@ -66,8 +66,10 @@ UNWIND_INLINE enum unwind_step unwind_step_gap(const struct unwind_access *acces
         return unwind_step_signal(access, walk, registers, entry);
     if (entry)
         return UNWIND_STEP_ENTRY;
+    if (rule && rule->cfa_add == UNWIND_NONE_COMPLEX)
+        return UNWIND_STEP_RULE;
     if (rule && rule->cfa_add != UNWIND_NONE_GAP)
-        return rule->cfa_add == UNWIND_NONE_COMPLEX ? UNWIND_STEP_RULE : UNWIND_STEP_NO_TABLE;
+        return is_exact ? unwind_step_link(access, walk, registers) : UNWIND_STEP_NO_TABLE;
     /* Code without unwind information in a file that has some, such as V8's builtins in node, has
      * frame pointers by convention. */
     return unwind_step_pointer(access, walk, registers, is_exact, wanted);

@@ -31,7 +31,7 @@ static struct {
     uint64_t walks, different, printed;
 } seen;
 
-static uint32_t walk_by_libunwind(ucontext_t *context) {
+static uint32_t walk_by_libunwind(unw_context_t *context) {
     unw_cursor_t cursor;
     uint32_t depth = 0;
     if (unw_init_local2(&cursor, context, UNW_INIT_SIGNAL_FRAME) != 0)

@@ -31,11 +31,12 @@ enum {
     BY_X29 = 0x500,  /* x29 + 16: the frame record at its top */
     COMPLEX = 0x600, /* no row can hold it */
     SIGNAL = 0x700,
-    LINK = 0x740,   /* sp + 16, stores x30 only */
-    IN_X9 = 0x780,  /* its return address is in x9 */
-    LOSES = 0x7a0,  /* loses x30 */
-    GO = 0x7c0,     /* sp + 32; stores x30 at sp and x29 below it */
-    FORGETS = 0x7e0 /* sp + 32 as RECORD, but loses x19 */
+    LINK = 0x740,    /* sp + 16, stores x30 only */
+    IN_X9 = 0x780,   /* its return address is in x9 */
+    LOSES = 0x7a0,   /* loses x30 */
+    GO = 0x7c0,      /* sp + 32; stores x30 at sp and x29 below it */
+    FORGETS = 0x7e0, /* sp + 32 as RECORD, but loses x19 */
+    BARE = 0x7f0     /* no function is known, and none has a frame record, as in the vdso */
 };
 
 static struct sonde_buf table;
@@ -55,6 +56,7 @@ static void add_rules(struct unwind_rows *rows) {
     struct unwind_rule in_x9 = rule(UNWIND_CFA_RETURN, 0, UNWIND_SAME, UNWIND_SAME);
     struct unwind_rule signal = rule(UNWIND_CFA_SIGNAL, 128, 0, 0);
     struct unwind_rule loses = rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_LOST);
+    struct unwind_rule bare = rule(UNWIND_CFA_NONE, 0, 0, 0);
     struct unwind_rule rules[] = {rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_SAME),
                                   record,
                                   rule(UNWIND_CFA_END, 0, 0, 0),
@@ -67,13 +69,15 @@ static void add_rules(struct unwind_rows *rows) {
                                   in_x9,
                                   loses,
                                   rule(UNWIND_CFA_RSP, 32, -5, -4),
-                                  forgets};
-    static const uint32_t at[] = {LEAF,   RECORD, ROOT,  BY_X19, GAP, BY_X29, COMPLEX,
-                                  SIGNAL, LINK,   IN_X9, LOSES,  GO,  FORGETS};
+                                  forgets,
+                                  bare};
+    static const uint32_t at[] = {LEAF,   RECORD, ROOT,  BY_X19, GAP, BY_X29,  COMPLEX,
+                                  SIGNAL, LINK,   IN_X9, LOSES,  GO,  FORGETS, BARE};
     rules[1].arm64.near[0] = 2;
     rules[3].cfa_register = UNWIND_REG_NEAR;
     rules[6].cfa_add = UNWIND_NONE_COMPLEX;
     rules[9].cfa_register = 9;
+    rules[13].cfa_add = UNWIND_NONE_NO_POINTER;
     rules[12].arm64.near[0] = UNWIND_NEAR_LOST;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         unwind_rows_add(rows, at[i], &rules[i]);
@@ -344,6 +348,10 @@ TEST(arm64_assembler_code_that_c_has_called_returns_to_its_x30) {
     CHECK_WALK(walk_from(JIT + 8, 10, CODE + ROOT + 4, 0), UNWIND_COPY_ROOT, 2);
     CHECK_WALK(walk_from(JIT + 8, 10, 5, 0), UNWIND_COPY_NO_TABLE, 1);
     CHECK_WALK(walk_from(JIT + 8, 10, LATER + 8, place(12)), UNWIND_COPY_WAITS, 1);
+    CHECK_WALK(walk_from(CODE + BARE + 4, 10, CODE + RECORD + 8, place(30)), UNWIND_COPY_ROOT, 3);
+    CHECK_WALK(walk_from(CODE + BARE + 4, 10, JIT + 8, place(12)), UNWIND_COPY_NO_TABLE, 1);
+    put_record(10, place(12), CODE + BARE + 8); /* of a caller it is not */
+    CHECK_WALK(walk_from(CODE + RECORD + 8, 10, CODE + RECORD, 0), UNWIND_COPY_NO_TABLE, 2);
 }
 
 TEST(arm64_an_implausible_frame_record_is_not_followed) {
