@@ -169,7 +169,9 @@ def test_a_program_that_was_rebuilt_is_said_to_be():
     sonde("draw", "rebuilt.data", "-o", "rebuilt.pb.gz")
     build("rebuilt", "planted.c", options=("-O1", "-g"))
     for _ in range(2):
-        check.contains(sonde("annotate", "busy", "rebuilt.pb.gz").stderr, "rebuilt was rebuilt since")
+        told = sonde("annotate", "busy", "rebuilt.pb.gz").stderr
+        check.contains(told, "rebuilt was rebuilt since")
+        check.contains(told, "or put the old one there\n")
         shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
 
 
@@ -310,6 +312,7 @@ def test_addresses_of_a_mapping_without_a_range_are_offsets_in_the_file():
 
 
 def test_code_without_a_file_is_refused():
+    check.contains(sonde("annotate", "busy", write_profile("none.pb", "", "", {16: 1}), status=1).stderr, "this code has no file")
     for path in ("//anon", "[kernel.kallsyms]"):
         check.contains(sonde("annotate", "busy", write_profile("none.pb", path, "", {16: 1}), status=1).stderr, f"{path} has no file with its code")
     check.contains(sonde("annotate", "busy", write_profile("none.pb", "/nowhere/at/all", "abcd", {16: 1}), status=1).stderr, "does not exist here")
