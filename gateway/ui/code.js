@@ -69,7 +69,8 @@ export function addCounts(instructions, items, whole, shift) {
 
 async function fetchCode(items, start) {
     // History has places in files, of which any page with code says where they are.
-    const { place } = items[0], page = place.start ? null : BigInt(place.address) & ~0xfffn, near = items.filter((item) => item.place.start === place.start).slice(0, ASKED);
+    const { place } = items[0], near = items.filter((item) => item.place.start === place.start).slice(0, ASKED);
+    const page = place.start ? null : near.map((item) => BigInt(item.place.address)).reduce((least, address) => address < least ? address : least) & ~0xfffn;
     const path = `/v1/code?build_id=${encodeURIComponent(place.build)}&start=${hex(page ?? place.start)}&offset=${hex(page ?? place.offset)}&address=${near.map((item) => hex(item.place.address)).join()}${start ? `&function=${hex(start)}` : ''}`;
     let answer = await getJson(path);
     for (let i = 0; i < TRIES && answer.withoutLines === 'CONVERTING'; i++) answer = await getJson(path);
@@ -110,7 +111,8 @@ async function fillCode(box, items, whole, start) {
     box.replaceChildren(message('hint', 'reading the code'));
     try {
         const answer = await fetchCode(items, start), first = answer.addresses[0];
-        if (!answer.instructions.length && answer.functions.length > 1) return box.replaceChildren(message('hint', 'several functions have this name'), ...codeChoice(answer, (chosen) => fillCode(box, items, whole, chosen)));
+        const isChoice = answer.functions.filter((fn) => !fn.isPart).length > 1;
+        if (!start && isChoice && !answer.withoutCode && !answer.instructions.length) return box.replaceChildren(message('hint', 'several functions have this name'), ...codeChoice(answer, (chosen) => fillCode(box, items, whole, chosen)));
         if (!Number(first.address)) return box.replaceChildren(message('hint', 'the samples are not in a function of that file'));
         addCounts(answer.instructions, items, whole, elfBase(items[0].place) - BigInt(first.address));
         box.replaceChildren(...[answer.withoutCode && message('hint', answer.withoutCode), answer.withoutLines && message('hint', `no lines: ${answer.withoutLines}`), codeTable(answer)].filter(Boolean));

@@ -3,7 +3,6 @@
 
 import collections
 import http.server
-import json
 import os
 import re
 import shutil
@@ -13,132 +12,8 @@ import time
 import urllib.parse
 
 from tests.cli import check, perf_files as made
-
-SONDE = os.path.abspath("clients/cli/sonde")
-FOLDER = check.short_folder()
-PLANTED = """\
-volatile unsigned long sink;
-static inline __attribute__((always_inline)) unsigned long mix(unsigned long x) {
-    for (int i = 0; i < 20; i++)
-        x ^= x * 0x9e3779b97f4a7c15u; /* MIX */
-    return x;
-}
-__attribute__((noinline)) void other(void) { sink++; }
-__attribute__((noinline)) void busy(void) {
-    unsigned long x = sink;
-    for (int i = 0; i < 1000; i++)
-        x = x / 3 * 7 + 11; /* HOT */
-    x = mix(x);             /* CALL */
-    sink = x;
-    other();
-    sink++;
-}
-int main(void) { busy(); return 0; }
-"""
-PCS = {}  # of planted
-LINES = {word: number for number, line in enumerate(PLANTED.splitlines(), 1) for word in re.findall(r"/\* (\w+) \*/", line)}
-
-
-def run(*words, **options):
-    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=True, cwd=FOLDER, **options).stdout
-
-
-def sonde(*words, status=0):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
-    done = subprocess.run([SONDE, *words], env={**clean, "XDG_RUNTIME_DIR": FOLDER, "SONDE_DATA_DIR": f"{FOLDER}/data"},
-                          capture_output=True, text=True, timeout=120, check=False, cwd=FOLDER)
-    check.equal(done.returncode, status, f"status of {words} ({done.stdout}{done.stderr})")
-    return done
-
-
-def write(name, text):
-    with open(f"{FOLDER}/{name}", "w", encoding="utf-8") as file:
-        file.write(text)
-
-
-def build(name, *sources, options=("-O2", "-g")):
-    """Links at a fixed address, where perf_files.mmap says that the program is."""
-    run("gcc", *options, "-no-pie", "-Wl,-z,noseparate-code", "-Wl,--build-id", *sources, "-o", name)
-
-
-def build_id(name):
-    return bytes.fromhex(re.search(r"Build ID: (\w+)", run("readelf", "-n", name))[1])
-
-
-def instructions(name, function):
-    text = run("objdump", "-d", "--no-show-raw-insn", f"--disassemble={function}", name)
-    return {int(line[1], 16): line[2] for line in re.finditer(r"^ +([0-9a-f]+):\t(.*)$", text, re.M)}
-
-
-def lines_of(name, addresses):
-    """{address: [(function, line), ...]}, innermost first."""
-    out = run("addr2line", "-a", "-i", "-f", "-e", name, *(hex(address) for address in addresses))
-    found, at = {}, None
-    for line in out.splitlines():
-        if line.startswith("0x"):
-            at, function = found.setdefault(int(line, 16), []), None
-        elif function is None:
-            function = line
-        else:
-            at.append((function, int(re.search(r":(\d+)", line)[1])))
-            function = None
-    return found
-
-
-def at_line(name, function, line):
-    """The address of an instruction whose innermost line is that."""
-    found = lines_of(name, instructions(name, function))
-    return next(address for address, frames in found.items() if frames[0][1] == LINES[line])
-
-
-def record(counts, program="planted", to="perf.data", identity=None):
-    """Samples with these stacks: {(pc, return address, ...): number}."""
-    records = [made.comm(1, "planted"), made.mmap(2, path=f"{FOLDER}/{program}", build_id=identity or build_id(program))]
-    records += [made.sample(3, pcs) for pcs, count in counts.items() for _ in range(count)]
-    with open(f"{FOLDER}/{to}", "wb") as file:
-        file.write(made.file(records))
-    return to
-
-
-def annotate(*words, **options):
-    return json.loads(sonde("annotate", *words, "--json", **options).stdout)
-
-
-def planted():
-    """70 samples at HOT, 20 at MIX, which is inlined, and 10 in other, which busy has called. {name: pc}"""
-    if PCS:
-        return PCS
-    write("planted.c", PLANTED)
-    build("planted", "planted.c")
-    code = instructions("planted", "busy")
-    call = next(address for address, text in code.items() if "call" in text)
-    behind = min(address for address in code if address > call)
-    pcs = PCS
-    PCS.update({"hot": at_line("planted", "busy", "HOT"), "mix": at_line("planted", "busy", "MIX"),
-                "other": min(instructions("planted", "other")), "call": call, "behind": behind})
-    record({(pcs["hot"],): 70, (pcs["mix"],): 20, (pcs["other"], pcs["behind"]): 10})
-    return pcs
-
-
-def number(value):
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out + bytes([value]))
-
-
-def message(*fields):
-    """Of protobuf: (field, number, bytes or str)."""
-    out = []
-    for field, value in fields:
-        value = value.encode() if isinstance(value, str) else value
-        out.append(number(field << 3) + number(value) if isinstance(value, int) else number(field << 3 | 2) + number(len(value)) + value)
-    return b"".join(out)
-
-
-def near(found, expected, what):
-    assert abs(found - expected) < 1e-6, f"{what}: {found}, not {expected}"
+from tests.cli.annotate_programs import (FOLDER, LINES, PLANTED, annotate, at_line, build, build_id, instructions, near, planted, record, run, sonde,
+                                         write, write_profile)
 
 
 def test_a_line_with_70_percent_has_them():
@@ -269,10 +144,12 @@ def test_a_program_that_is_gone_has_the_lines_of_the_profile():
     record({(pcs["hot"],): 5}, "gone", "gone.data")
     sonde("draw", "gone.data", "-o", "gone.pb.gz")
     os.remove(f"{FOLDER}/gone")
-    shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
-    done = sonde("annotate", "busy", "gone.pb.gz")
-    check.contains(done.stderr, "gone does not exist here")
-    assert re.search(rf"^ 100\.00% +100\.00% +{LINES['HOT']} ", done.stdout, re.M), done.stdout
+    for _ in range(2):  # with the tables that `sonde draw` has kept, and without them
+        done = sonde("annotate", "busy", "gone.pb.gz")
+        check.contains(done.stderr, "gone does not exist here")
+        assert "newer" not in done.stderr, done.stderr
+        assert re.search(rf"^ 100\.00% +100\.00% +{LINES['HOT']} ", done.stdout, re.M), done.stdout
+        shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
 
 
 def test_a_program_that_was_cut_has_the_lines_of_the_profile():
@@ -291,8 +168,11 @@ def test_a_program_that_was_rebuilt_is_said_to_be():
     record({(pcs["hot"],): 5}, "rebuilt", "rebuilt.data")
     sonde("draw", "rebuilt.data", "-o", "rebuilt.pb.gz")
     build("rebuilt", "planted.c", options=("-O1", "-g"))
-    shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
-    check.contains(sonde("annotate", "busy", "rebuilt.pb.gz").stderr, "rebuilt was rebuilt since")
+    for _ in range(2):
+        told = sonde("annotate", "busy", "rebuilt.pb.gz").stderr
+        check.contains(told, "rebuilt was rebuilt since")
+        check.contains(told, "or put the old one there\n")
+        shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
 
 
 def test_a_source_that_is_newer_or_missing_is_said_to_be():
@@ -342,6 +222,63 @@ def test_a_source_comes_from_a_debuginfod_server():
     check.equal(asked, [f"/buildid/{build_id('planted').hex()}/source/{FOLDER}/planted.c".replace("//", "/")], "requests")
 
 
+def test_servers_that_do_not_answer_are_asked_once():
+    write("silent.h", "static inline __attribute__((always_inline)) unsigned long silent(unsigned long x) { return x * x + 3; }\n")
+    write("silent.c", '#include "silent.h"\nvolatile unsigned long sink;\nint main(void) { sink = silent(sink);\nsink++;\nreturn 0; }\n')
+    build("silent", "silent.c")
+    record({(pc,): 1 for pc in instructions("silent", "main")}, "silent", "silent.data")
+    os.makedirs(f"{FOLDER}/bin", exist_ok=True)
+    write("bin/debuginfod-find", f"#!/bin/sh\necho asked >> {FOLDER}/asked\nsleep 5.1\nexit 1\n")
+    os.chmod(f"{FOLDER}/bin/debuginfod-find", 0o755)
+    for name in ("silent.c", "silent.h"):
+        os.remove(f"{FOLDER}/{name}")
+    before = os.environ["PATH"]
+    os.environ.update(PATH=f"{FOLDER}/bin:{before}", DEBUGINFOD_URLS="http://127.0.0.1:9")
+    try:
+        done = sonde("annotate", "main", "silent.data")
+    finally:
+        os.environ["PATH"] = before
+        del os.environ["DEBUGINFOD_URLS"]
+    check.contains(done.stderr, "the debuginfod servers do not answer")
+    for name in ("silent.c", "silent.h"):
+        assert re.search(rf"source not found .*{name}", done.stderr), done.stderr
+    with open(f"{FOLDER}/asked", encoding="utf-8") as file:
+        check.equal(file.read(), "asked\n", "requests")
+
+
+def test_names_of_cpp_are_found_as_they_are_shown():
+    write("shop.cc", "#include <string>\nvolatile unsigned long sink;\nnamespace shop {\n"
+                     "__attribute__((noinline)) void price(const std::string& text) { sink += text.size(); }\n"
+                     "__attribute__((noinline)) void price_all(int count) { sink += count; }\n}\n"
+                     "int main() { shop::price(\"a\"); shop::price_all(3); }\n")
+    run("g++", "-O2", "-g", "-no-pie", "-Wl,-z,noseparate-code", "-Wl,--build-id", "shop.cc", "-o", "shop")
+    starts = {line.split()[2]: int(line.split()[0], 16) for line in run("nm", "shop").splitlines() if "4shop" in line and " T " in line}
+    record({(start,): 1 for start in starts.values()}, "shop", "shop.data")
+    assert "shop::price(...)" in sonde("top", "shop.data").stdout, "the name that `sonde top` shows"
+    for name in ("shop::price", "shop::price(...)", "shop::price(std::string const&)", "*p::price(...)"):
+        near(annotate(name, "shop.data")["self"], 0.5, name)
+    check.contains(sonde("annotate", "shop::prise", "shop.data", status=1).stderr, 'did you mean "shop::price"?')
+    check.contains(sonde("annotate", "rice", "shop.data", status=1).stderr, "some contain it: ")
+
+
+def test_options_that_contradict_each_other_are_refused():
+    planted()
+    for words, reason in ((("perf.data", "--from", "-1h"), "name a service, not a file"), (("perf.data", "--selector", "a = 'b'"), "not a file"),
+                          (("shop", "--base", "perf.data", "--base-from", "-1h"), "both name a base"),
+                          (("shop", "--from", "-1h", "--mode", "wall"), "--mode is for captures")):
+        check.contains(sonde("annotate", "busy", *words, status=2).stderr, reason)
+
+
+def test_a_base_with_another_path_or_without_the_function():
+    pcs = planted()
+    shutil.copy(f"{FOLDER}/planted", f"{FOLDER}/moved_to")
+    record({(pcs["hot"],): 1, (pcs["other"],): 3}, "moved_to", "moved.data")
+    found = {int(one["address"], 16): one for one in annotate("busy@planted", "perf.data", "--base", "moved.data")["instructions"]}
+    near(found[pcs["hot"]]["baseSelf"], 0.25, "base of the instruction")
+    record({(pcs["other"],): 3}, to="without.data")
+    check.contains(sonde("annotate", "busy", "perf.data", "--base", "without.data").stderr, "the function is not in the base")
+
+
 def test_two_profiles_are_compared_line_by_line():
     pcs = planted()
     record({(pcs["hot"],): 40, (pcs["mix"],): 60}, to="base.data")
@@ -365,17 +302,6 @@ def test_a_base_of_another_build_is_compared_by_lines():
     near(line["baseSelf"], 0.25, "base")
 
 
-def write_profile(name, path, identity, weights):
-    """A pprof file without lines, whose only function is busy. weights: {offset in the file: value}."""
-    texts = ("", "cpu", "nanoseconds", path, identity, "busy")
-    parts = [(1, message((1, 1), (2, 2))), (3, message((1, 1), (5, 3), (6, 4))), (5, message((1, 1), (2, 5)))]
-    for location, (offset, value) in enumerate(weights.items(), 1):
-        parts += [(4, message((1, location), (2, 1), (3, offset), (4, message((1, 1))))), (2, message((1, location), (2, value)))]
-    with open(f"{FOLDER}/{name}", "wb") as file:
-        file.write(message(*parts, *((6, text) for text in texts)))
-    return name
-
-
 def test_addresses_of_a_mapping_without_a_range_are_offsets_in_the_file():
     """As in profiles of the history. The program is linked at 0x400000."""
     pcs = planted()
@@ -386,6 +312,7 @@ def test_addresses_of_a_mapping_without_a_range_are_offsets_in_the_file():
 
 
 def test_code_without_a_file_is_refused():
+    check.contains(sonde("annotate", "busy", write_profile("none.pb", "", "", {16: 1}), status=1).stderr, "this code has no file")
     for path in ("//anon", "[kernel.kallsyms]"):
         check.contains(sonde("annotate", "busy", write_profile("none.pb", path, "", {16: 1}), status=1).stderr, f"{path} has no file with its code")
     check.contains(sonde("annotate", "busy", write_profile("none.pb", "/nowhere/at/all", "abcd", {16: 1}), status=1).stderr, "does not exist here")
@@ -394,6 +321,17 @@ def test_code_without_a_file_is_refused():
 def test_samples_at_too_many_addresses_are_refused():
     write_profile("many.pb", "/bin/sh", "", {offset: 1 for offset in range(1, 65538)})
     check.contains(sonde("annotate", "busy", "many.pb", status=2).stderr, "samples at more than 65536 addresses")
+
+
+def test_a_function_goes_on_behind_one_that_is_nested_in_it():
+    write("nested.s", ".globl main\n.type main,@function\nmain:\nnop\nnop\n.type inner,@function\ninner:\n.skip 4,0x90\n.size inner,.-inner\n"
+                      "nop\nnop\nret\n.size main,.-main\n")
+    build("nested", "nested.s", options=())
+    start = next(int(line.split()[0], 16) for line in run("nm", "nested").splitlines() if line.endswith(" T main"))
+    for pcs in ((start, start + 7), (start + 7, start)):
+        found = annotate("main", record({(pc,): 1 for pc in pcs}, "nested", "nested.data"))["instructions"]
+        check.equal([int(one["address"], 16) for one in found], list(range(start, start + 9)), "addresses")
+        check.equal([int(one["address"], 16) for one in found if one["self"] > 0], [start, start + 7], "sampled addresses")
 
 
 def test_a_function_over_16_megabytes_is_refused():
@@ -437,11 +375,13 @@ def test_counts_per_address_are_those_of_perf_annotate():
         expected[int(pc, 16)] += int(period)
     code = instructions("loop", "busy")
     expected = {pc: amount for pc, amount in expected.items() if pc in code}
+    assert expected, script
     found = annotate("busy", "loop.data")["instructions"]
     check.equal({int(one["address"], 16): one["value"] for one in found if one["value"]}, expected, "time by address")
     # perf annotate prints the same, as shares of the function.
     text = run("perf", "annotate", "--stdio", "-i", "loop.data", "-s", "busy", "-l")
     perf = {int(line[2], 16): float(line[1]) for line in re.finditer(r"^ +(\d+\.\d+) .*?: +([0-9a-f]+):", text, re.M) if float(line[1]) > 0}
+    assert sum(perf.values()) > 99, text
     for pc, share in perf.items():
         assert abs(share - 100 * expected.get(pc, 0) / sum(expected.values())) < 0.02, (hex(pc), share)
 

@@ -2,6 +2,8 @@
 """The symbol methods of a real sonded without targets, called from Python: uploads, names by build-id and by mappings, streams
 of batches, the list of files, eviction, and errors."""
 
+import concurrent.futures
+import functools
 import http.server
 import os
 import re
@@ -161,7 +163,11 @@ def test_the_code_of_a_function_has_lines_and_inlined_calls():
         moved = sonded.service.GetCode(build_id=program.build_id, addresses=[start + program.planted + 4 - (program.vaddr & ~0xfff)],
                                        mappings=[dict(start=start, limit=start + 0x1000, offset=program.offset & ~0xfff)])
         check.equal(moved.addresses[0].address, program.planted + 4, "address in a mapping")
-        check.equal(list(sonded.service.GetCode(build_id=program.build_id, function=program.planted).instructions), list(code.instructions))
+        ask = functools.partial(sonded.service.GetCode, build_id=program.build_id, function=program.planted)
+        check.equal(list(ask().instructions), list(code.instructions))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:  # they wait for each other
+            answers = list(pool.map(lambda _: ask(timeout=60), range(8)))
+        check.equal([list(answer.instructions) for answer in answers], 8 * [list(code.instructions)])
 
 
 def test_code_that_cannot_be_had_is_refused_or_explained():

@@ -76,7 +76,8 @@ def pages():
     return found
 
 
-SERVER = browser.Server(pages())
+PAGES = pages()
+SERVER = browser.Server(PAGES)
 PAGE = view.View(SERVER.url)
 
 
@@ -234,6 +235,24 @@ def test_the_menu_shows_the_code_of_a_function():
     asked = PAGE.run("return performance.getEntriesByType('resource').map((one) => one.name).find((name) => name.includes('/v1/code'))")
     check.contains(asked, "/v1/code?build_id=abcd&start=0x1000000&offset=0x0&address=0x1000004,0x1000005")
     PAGE.click("Close")
+
+
+def test_a_function_without_code_is_chosen_once():
+    headers, whole = PAGES["/v1/code"]
+    several = {**CODE, "functions": [CODE["functions"][0], {"start": "8192", "end": "8200", "name": 1}], "instructions": [], "places": []}
+    PAGES["/v1/code"] = (headers, json.dumps(several).encode())
+    try:
+        show(9)
+        keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_DOWN, ".")
+        PAGE.click("Code", ".menu button")
+        PAGE.until_text("several functions have this name", "dialog")
+        PAGES["/v1/code"] = (headers, json.dumps({**several, "withoutCode": "only tables are here"}).encode())
+        PAGE.click("match at 0x2000", "dialog button")
+        PAGE.until_text("only tables are here", "dialog")
+        assert "several functions" not in PAGE.text("dialog"), PAGE.text("dialog")
+        PAGE.click("Close")
+    finally:
+        PAGES["/v1/code"] = (headers, whole)
 
 
 def test_code_without_a_build_id_is_explained():

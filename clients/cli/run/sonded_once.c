@@ -47,7 +47,7 @@ static sonde_err read_back(int fd, struct sonde_buf *bytes) {
 /* The process exits with a sonde_err, whose sentence it has printed. */
 static sonde_err judge(int status, int errors, struct sonde_diag *diag) {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    char text[160] = "";
+    char text[sizeof diag->text] = "";
     if (code == 0)
         return SONDE_OK;
     ssize_t len = pread(errors, text, sizeof text - 1, 0);

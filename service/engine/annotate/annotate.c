@@ -14,6 +14,7 @@ struct job {
     struct symbol_store *store;
     struct symbol_module *module;
     const struct annotate_request *request;
+    uint32_t wait_ms; /* that are left for the line table */
     struct annotate_answer *answer;
     struct places places;
     struct symbol_code code;
@@ -35,9 +36,13 @@ static uint64_t to_vaddr(const struct job *job, uint64_t address) {
 
 static uint32_t add_function(struct job *job, const struct symbol_code_range *range) {
     struct annotate_answer *answer = job->answer;
-    for (uint32_t i = answer->function_count; i > 0; i--) /* usually the last one */
-        if (answer->functions[i - 1].start == range->start)
-            return i - 1;
+    for (uint32_t i = answer->function_count; i > 0; i--) { /* usually the last one */
+        struct annotate_function *known = &answer->functions[i - 1];
+        if (known->start != range->start)
+            continue;
+        known->end = range->end > known->end ? range->end : known->end;
+        return i - 1;
+    }
     if (answer->function_count == ANNOTATE_FUNCTIONS)
         return ANNOTATE_NONE;
     answer->functions[answer->function_count] =
@@ -69,8 +74,9 @@ static sonde_err name_functions(struct job *job) {
         queries[i] =
             (struct symbol_query){.module = job->module, .vaddr = answer->functions[i].start};
     if (!err)
-        err = symbol_resolve_wait(job->store, queries, answer->function_count,
-                                  job->request->wait_ms, &answer->arena, names);
+        err = symbol_resolve_wait(job->store, queries, answer->function_count, job->wait_ms,
+                                  &answer->arena, names);
+    job->wait_ms = 0;
     for (uint32_t i = 0; i < answer->function_count && !err; i++) {
         struct annotate_function *function = &answer->functions[i];
         struct symbol_frame unnamed;
@@ -223,8 +229,8 @@ static sonde_err resolve_all(struct job *job) {
     struct symbol_answer *answers = calloc(total + 1, sizeof *answers);
     sonde_err err = queries && answers ? fill_queries(job, queries) : SONDE_OUT_OF_MEMORY;
     if (!err)
-        err = symbol_resolve_wait(job->store, queries, total, job->request->wait_ms,
-                                  &job->answer->arena, answers);
+        err = symbol_resolve_wait(job->store, queries, total, job->wait_ms, &job->answer->arena,
+                                  answers);
     if (!err)
         err = set_places(job, answers);
     free(queries);
@@ -238,7 +244,7 @@ static sonde_err describe(struct job *job) {
     struct annotate_answer *answer = job->answer;
     const char *path = symbol_module_path(job->module);
     struct stat file;
-    if (fstat(symbol_module_fd(job->module), &file) == 0)
+    if (fstat(symbol_module_fd(job->module), &file) == 0 && S_ISREG(file.st_mode))
         answer->modified_unix_ns = (int64_t)file.st_mtim.tv_sec * 1000000000 + file.st_mtim.tv_nsec;
     answer->path = sonde_arena_dup(&answer->arena, path, strlen(path));
     path = symbol_module_build_id(job->module);
@@ -256,7 +262,11 @@ static sonde_err describe(struct job *job) {
 sonde_err annotate_module(struct symbol_store *store, struct symbol_module *module,
                           const struct annotate_request *request, struct annotate_answer *answer,
                           struct sonde_diag *diag) {
-    struct job job = {.store = store, .module = module, .request = request, .answer = answer};
+    struct job job = {.store = store,
+                      .module = module,
+                      .request = request,
+                      .wait_ms = request->wait_ms,
+                      .answer = answer};
     bool has_choice = false;
     *answer = (struct annotate_answer){.without_lines = ""};
     if (request->count > SYMBOL_CODE_WANTED)

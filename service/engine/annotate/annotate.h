@@ -60,7 +60,7 @@ struct annotate_answer {
     uint32_t instruction_count;
     bool is_cut; /* only the first instructions are here */
     /* Why there are no instructions; "" = there are, or no function was chosen. */
-    char without_code[160];
+    char without_code[256];
     const char *without_lines; /* symbol_module_shortfall */
 };
 
@@ -69,8 +69,8 @@ struct annotate_request {
     size_t mapping_count;
     const uint64_t *addresses;
     size_t count;
-    /* Start of the function to show. 0: all that the addresses are in, unless those are several
-     * functions, not parts of one; then the answer lists them and has no code. */
+    /* Start of the function to show. 0: the function that contains the addresses, with its
+     * split-off parts. If they are in several functions, the answer lists those and has no code. */
     uint64_t function;
     uint32_t wait_ms; /* for the line table */
 };
@@ -89,10 +89,12 @@ SONDE_MUST_USE sonde_err engine_annotate(struct engine *engine, const char *buil
                                          const struct annotate_request *request,
                                          struct annotate_answer *answer, struct sonde_diag *diag);
 
-/* Opens the file that a profile names: at its path or, with a pid, where that process has it; else
- * by build-id. SONDE_NOT_FOUND says what was found instead. The caller releases *module. */
+/* Opens the file that a profile names: with a pid where that process has it, else at its path, else
+ * by build-id. If only tables of it are found, *why is the reason. SONDE_NOT_FOUND: so is *diag.
+ * The caller releases *module. */
 SONDE_MUST_USE sonde_err annotate_open(struct symbol_store *store, const char *path,
                                        const char *build_id, pid_t pid,
-                                       struct symbol_module **module, struct sonde_diag *diag);
+                                       struct symbol_module **module, struct sonde_diag *why,
+                                       struct sonde_diag *diag);
 
 #endif

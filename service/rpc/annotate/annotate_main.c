@@ -72,14 +72,17 @@ static sonde_err answer(const Sonde__V1__GetCodeRequest *message, struct sonde_d
     struct annotate_answer code = {0};
     struct symbol_store *store = NULL;
     struct symbol_module *module = NULL;
+    struct sonde_diag why = {0};
     pid_t pid = message->target ? message->target->pid : 0;
     sonde_err err = code_request_from(message, &arena, &request, diag);
     if (!err)
         err = open_store(&store, diag);
     if (!err)
-        err = annotate_open(store, message->path, message->build_id, pid, &module, diag);
+        err = annotate_open(store, message->path, message->build_id, pid, &module, &why, diag);
     if (!err)
         err = annotate_module(store, module, &request, &code, diag);
+    if (code.without_code[0] && why.text[0])
+        snprintf(code.without_code, sizeof code.without_code, "%s", why.text);
     return err ? err : write_answer(&code, diag);
 }
 

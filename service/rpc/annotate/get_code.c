@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GetCode: everything runs on a worker, because files are read and a process disassembles. */
+ * GetCode: everything runs on a worker, because files are read and a process disassembles. That can
+ * take a minute, and there are two workers, so only one call runs at a time. */
 #include "service/rpc/annotate/code_message.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -9,8 +10,9 @@
 
 #define MAX_WAIT_MS 2000u /* of a worker */
 
-struct work {
+struct code_work {
     struct rpc_job job;
+    struct code_work *next;
     const char *build_id; /* the message's, which the call keeps */
     struct annotate_request request;
     grpc_slice packed;
@@ -29,7 +31,7 @@ static sonde_err pack(const struct annotate_answer *answer, grpc_slice *packed) 
 }
 
 static void run(struct rpc_job *job) {
-    struct work *work = container_of(job, struct work, job);
+    struct code_work *work = container_of(job, struct code_work, job);
     struct annotate_answer answer = {0};
     work->err = engine_annotate(rpc_call_server(job->call)->engine, work->build_id, &work->request,
                                 &answer, &work->diag);
@@ -38,22 +40,48 @@ static void run(struct rpc_job *job) {
     annotate_finish(&answer);
 }
 
+static void finish_first(struct rpc_server *server) {
+    struct code_work *first = server->code;
+    struct rpc_call *call = first->job.call;
+    server->code = first->next;
+    free(first);
+    rpc_call_drop(call);
+}
+
+/* Calls may have ended while they waited. */
+static void start_first(struct rpc_server *server) {
+    while (server->code && rpc_call_finished(server->code->job.call))
+        finish_first(server);
+    if (server->code)
+        rpc_job_start(&server->code->job);
+}
+
+static void enqueue(struct rpc_server *server, struct code_work *work) {
+    struct code_work **end = &server->code;
+    while (*end)
+        end = &(*end)->next;
+    *end = work;
+    if (server->code == work)
+        rpc_job_start(&work->job);
+}
+
 static void on_done(struct rpc_job *job) {
-    struct work *work = container_of(job, struct work, job);
+    struct code_work *work = container_of(job, struct code_work, job);
     struct rpc_call *call = job->call;
+    struct rpc_server *server = rpc_call_server(call);
     rpc_call_set(call, &rpc_no_events, NULL);
     if (work->err)
         rpc_finish(call, work->err, &work->diag);
     else
         rpc_reply_slice(call, work->packed);
-    free(work);
-    rpc_call_drop(call);
+    finish_first(server);
+    start_first(server);
 }
 
 void rpc_get_code(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__GetCodeRequest *request = (const void *)message;
     struct sonde_diag diag = {0};
-    struct work *work = calloc(1, sizeof *work);
+    struct code_work *work = calloc(1, sizeof *work);
     sonde_err err = SONDE_OUT_OF_MEMORY;
     if (work)
         err = code_request_from(request, rpc_call_arena(call), &work->request, &diag);
@@ -70,5 +98,5 @@ void rpc_get_code(struct rpc_call *call, const ProtobufCMessage *message) {
     work->job = (struct rpc_job){.call = call, .run = run, .on_done = on_done};
     rpc_call_note(call, " build_id=%.64s", request->build_id);
     rpc_call_take(call);
-    rpc_job_start(&work->job);
+    enqueue(rpc_call_server(call), work);
 }

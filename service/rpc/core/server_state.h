@@ -19,6 +19,7 @@
 #define RPC_MAX_REQUEST_BYTES (4u << 20)
 #define RPC_MAX_DECODED_BYTES (32u << 20) /* a decoded request with all its submessages */
 
+struct code_work;
 struct rpc_history;
 struct rpc_request;
 
@@ -42,6 +43,7 @@ struct rpc_server {
     struct rpc_call *calls;
     uint32_t call_count, streams_running, heap_deltas;
     struct store_stop *history_end; /* NULL = none */
+    struct code_work *code;         /* annotate/get_code.c: the first one runs, the others wait */
     char *spool_dir;                /* for large results; NULL = none */
     pthread_t thread;
     bool thread_runs;

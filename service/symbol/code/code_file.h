@@ -29,7 +29,7 @@ void code_request_write(const struct symbol_code_request *request, struct sonde_
 /* False if the bytes are not a request. *request points into them. */
 bool code_request_read(struct sonde_slice bytes, struct symbol_code_request *request);
 
-/* Collects instructions. `failed` of either buf is checked by write. */
+/* Collects instructions. code_writer_finish checks `failed` of both bufs. */
 struct code_writer {
     struct sonde_buf instructions, texts;
     uint32_t count;

@@ -36,8 +36,17 @@ struct disassembler {
     size_t step; /* bytes to skip where nothing can be decoded */
 };
 
+static void *open_library(void) {
+    return dlopen("libcapstone.so.4", RTLD_NOW | RTLD_LOCAL);
+}
+
+/* The handle is never closed, so the library stays. */
+void disassembler_preload(void) {
+    (void)open_library();
+}
+
 static bool load(struct library *library) {
-    void *handle = dlopen("libcapstone.so.4", RTLD_NOW | RTLD_LOCAL);
+    void *handle = open_library();
     for (size_t i = 0; handle && i < sizeof functions / sizeof *functions; i++) {
         void *address = dlsym(handle, functions[i].name);
         if (!address)

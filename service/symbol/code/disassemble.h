@@ -11,6 +11,8 @@
 
 struct disassembler;
 
+/* Loads the library, which a confined process may no longer be able to read. */
+void disassembler_preload(void);
 /* Loads the library and opens it for a machine. NULL: not installed, or out of memory. */
 struct disassembler *disassembler_create(const struct machine *machine);
 void disassembler_destroy(struct disassembler *disassembler);

@@ -19,7 +19,7 @@ struct selection {
     uint32_t next_wanted;
     struct held ring[SYMBOL_CODE_AROUND]; /* the last instructions that were not written */
     uint32_t ring_count, ring_at;
-    uint32_t after;   /* so many more are written */
+    uint32_t after;   /* instructions still to write */
     bool has_skipped; /* instructions since the last written one */
 };
 
@@ -79,13 +79,24 @@ static void on_each(void *context, const struct symbol_instruction *instruction,
     write_one(selection, instruction, text);
 }
 
+/* A debug file keeps the segments of its program, so only its sections tell that it has no code. */
+static bool is_left_out(const struct elf_file *elf, uint64_t vaddr) {
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        const Elf64_Shdr *at = &elf->sections[i];
+        if (at->sh_type == SHT_NOBITS && (at->sh_flags & SHF_EXECINSTR) &&
+            vaddr - at->sh_addr < at->sh_size)
+            return true;
+    }
+    return false;
+}
+
 static sonde_err read_range(const struct elf_file *elf, struct disassembler *disassembler,
                             const struct symbol_code_range *range, struct selection *selection) {
     uint64_t offset, available, len = range->end - range->start;
     struct sonde_buf bytes = {0};
     if (range->end <= range->start || len > SYMBOL_CODE_BYTES)
         return SONDE_TOO_LARGE;
-    if (!elf_offset_of(elf, range->start, &offset, &available))
+    if (is_left_out(elf, range->start) || !elf_offset_of(elf, range->start, &offset, &available))
         return SONDE_NOT_FOUND;
     len = available < len ? available : len;
     sonde_err err = elf_append(elf, offset, len, SYMBOL_CODE_BYTES, &bytes);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,22 @@ static uint64_t find_edge(const struct symbol_table *table, uint32_t symbol, uin
     return inside + (uint64_t)direction * near;
 }
 
+/* Behind the last byte, past symbols that are nested in this one. */
+static uint64_t find_end(const struct symbol_table *table, uint32_t symbol, uint64_t vaddr) {
+    uint64_t start = table->header->base + table->symbols[symbol].start;
+    uint64_t end = find_edge(table, symbol, vaddr, 1) + 1;
+    while (end - start < SYMBOL_CODE_BYTES) {
+        uint32_t next = symbol_table_find(table, end);
+        if (next == SYMBOL_NO_SYMBOL || table->symbols[next].start <= table->symbols[symbol].start)
+            break;
+        uint64_t behind = find_edge(table, next, end, 1) + 1;
+        if (symbol_table_find(table, behind) != symbol)
+            break;
+        end = find_edge(table, symbol, behind, 1) + 1;
+    }
+    return end;
+}
+
 bool symbol_code_function(struct symbol_module *module, uint64_t vaddr,
                           struct symbol_code_range *range) {
     struct loaded_symbols *symbols = module->is_flat ? NULL : symbol_module_symbols(module);
@@ -41,7 +58,7 @@ bool symbol_code_function(struct symbol_module *module, uint64_t vaddr,
     if (symbol == SYMBOL_NO_SYMBOL)
         return false;
     range->start = symbols->table.header->base + symbols->table.symbols[symbol].start;
-    range->end = find_edge(&symbols->table, symbol, vaddr, 1) + 1;
+    range->end = find_end(&symbols->table, symbol, vaddr);
     return range->start < range->end;
 }
 
@@ -130,6 +147,12 @@ static sonde_err run(struct symbol_module *module, int request, int out, struct 
     return err ? err : read_answer(out, code, diag);
 }
 
+/* Of a module that is known by its tables only, it is /dev/null. */
+static bool has_file(const struct symbol_module *module) {
+    struct stat file;
+    return module->fd >= 0 && fstat(module->fd, &file) == 0 && S_ISREG(file.st_mode);
+}
+
 static sonde_err check(const struct symbol_module *module,
                        const struct symbol_code_request *request, struct sonde_diag *diag) {
     uint64_t bytes = 0;
@@ -144,11 +167,11 @@ static sonde_err check(const struct symbol_module *module,
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "%s has no file with its code, so there are no instructions to show",
                           module->kind == SYMBOL_MODULE_KERNEL ? "the kernel" : "JIT code");
-    if (module->fd < 0 || !module->store->worker)
+    if (!has_file(module) || !module->store->worker)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "only tables of %.60s are here, not its code: start it, or upload it "
                           "(`sonde symbol --upload`)",
-                          module->path);
+                          module->path[0] ? module->path : "this file");
     return SONDE_OK;
 }
 

@@ -151,6 +151,8 @@ static int work(int argc, char **argv) {
     /* A request waits for the others, so only line tables are built at low priority. */
     if (lines && (setpriority(PRIO_PROCESS, 0, 15) != 0 || !handle_full_disk()))
         return SYMBOL_WORKER_CONFINED;
+    if (!symbols && !lines)
+        disassembler_preload();
     if (!symbol_confine())
         return SYMBOL_WORKER_CONFINED;
     return symbols ? build_symbols(argv[3]) : lines ? build_lines(argv[3]) : disassemble_file();

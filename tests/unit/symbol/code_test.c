@@ -152,6 +152,25 @@ TEST(code_that_the_file_lacks_and_ranges_of_nothing_are_refused) {
     free(nops.bytes);
 }
 
+TEST(a_debug_file_that_keeps_its_segments_has_no_code) {
+    struct nops nops;
+    struct symbol_code code;
+    Elf64_Shdr text = {.sh_type = SHT_NOBITS,
+                       .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+                       .sh_addr = 0x1000,
+                       .sh_size = 0x100};
+    make_nops(&nops);
+    nops.elf.sections = &text;
+    nops.elf.section_count = 1;
+    CHECK_INT(read_nops(&nops, 0x10ff, 0x1100, NULL, 0, &code), ==, SONDE_NOT_FOUND);
+    CHECK_INT(read_nops(&nops, 0x1100, 0x1200, NULL, 0, &code), ==, SONDE_OK); /* behind it */
+    symbol_code_finish(&code);
+    text.sh_type = SHT_PROGBITS;
+    CHECK_INT(read_nops(&nops, 0x10ff, 0x1100, NULL, 0, &code), ==, SONDE_OK);
+    symbol_code_finish(&code);
+    free(nops.bytes);
+}
+
 TEST(more_instructions_than_the_limit_are_cut) {
     struct code_writer writer = {0};
     struct sonde_buf bytes = {0};

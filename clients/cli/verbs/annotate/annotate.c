@@ -28,22 +28,33 @@ struct annotation {
 
 /* ---- reading ---- */
 
-/* The function need not be in the base. */
-static sonde_err find_base(struct annotation *annotation) {
-    struct sonde_diag ignored = {0};
+static bool is_same_code(const struct subject *left, const struct subject *right) {
+    bool has_build_id = *left->build_id || *right->build_id;
+    return has_build_id ? strcmp(left->build_id, right->build_id) == 0
+                        : strcmp(left->path, right->path) == 0;
+}
+
+/* The function need not be in the base, and its file can have another name there. */
+static sonde_err find_base(struct annotation *annotation, struct sonde_diag *diag) {
+    struct subject *base = &annotation->base;
     const struct profiles *profiles = &annotation->profiles;
     annotation->has_base = profiles->base != NULL;
     if (!profiles->base)
         return SONDE_OK;
     struct subject_name same = annotation->name;
     snprintf(same.name, sizeof same.name, "%s", annotation->now.name);
-    sonde_err err =
-        subject_find(profiles->base, profiles->base_type, &same, &annotation->base, &ignored);
-    annotation->same_code =
-        strcmp(annotation->base.path ? annotation->base.path : "", annotation->now.path) == 0 &&
-        strcmp(annotation->base.build_id ? annotation->base.build_id : "",
-               annotation->now.build_id) == 0;
-    return err == SONDE_NOT_FOUND ? SONDE_OK : err;
+    sonde_err err = subject_find(profiles->base, profiles->base_type, &same, base, diag);
+    if (err == SONDE_NOT_FOUND && same.file) {
+        same.file = NULL;
+        subject_finish(base);
+        err = subject_find(profiles->base, profiles->base_type, &same, base, diag);
+    }
+    if (err == SONDE_NOT_FOUND) {
+        fputs("note: the function is not in the base\n", stderr);
+        return SONDE_OK;
+    }
+    annotation->same_code = !err && is_same_code(base, &annotation->now);
+    return err;
 }
 
 static sonde_err read_code(struct annotation *annotation, struct sonde_diag *diag) {
@@ -160,6 +171,8 @@ static sonde_err refuse_several(const struct annotation *annotation, struct sond
 
 static void note_sources(struct annotation *annotation) {
     const Sonde__V1__Code *code = annotation->code;
+    if (annotation->texts.servers_are_silent)
+        fputs("note: the debuginfod servers do not answer\n", stderr);
     for (size_t i = 0; i < annotation->texts.count; i++) {
         const struct source_file *file = &annotation->texts.files[i];
         if (!file->found && *file->name)
@@ -246,7 +259,7 @@ static sonde_err annotate(struct annotation *annotation, const char *word,
     sonde_err err =
         subject_find(profiles->now, profiles->now_type, &annotation->name, &annotation->now, diag);
     if (!err)
-        err = find_base(annotation);
+        err = find_base(annotation, diag);
     if (!err)
         err = read_code_or_lines(annotation, diag);
     if (!err && annotation->code && !annotation->name.start && count_whole(annotation->code) > 1)
@@ -287,6 +300,9 @@ static int on_annotate(int argc, char **argv) {
         return cli_usage(&verb_annotate, "a function is needed; `sonde top` lists them");
     if (argc > 3)
         return cli_usage(&verb_annotate, "unexpected argument \"%s\"", argv[3]);
+    const char *contradiction = profiles_contradiction(&settings.profiles, argv[2]);
+    if (contradiction)
+        return cli_usage(&verb_annotate, "%s", contradiction);
     annotation.settings = &settings;
     annotation.texts.directories = settings.source_path.items;
     annotation.texts.directory_count = settings.source_path.count;

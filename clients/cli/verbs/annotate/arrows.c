@@ -20,7 +20,7 @@ static uint8_t *cell(const struct arrows *arrows, uint32_t row, uint32_t lane) {
     return &arrows->lanes[(uint64_t)row * ARROWS_LANES + lane];
 }
 
-/* Several arrows to one target share its lane. */
+/* Each arrow has a lane of its own. */
 static bool fits(const struct arrows *arrows, const struct arrow *arrow, uint32_t lane) {
     uint32_t low = arrow->from < arrow->to ? arrow->from : arrow->to;
     for (uint32_t row = low; row <= low + length(arrow); row++)

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/annotate/fetch_source.h"
 
+#include "api/base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define SLOW_MS 5000
 
 static pid_t start(const char *build_id, const char *name, int out) {
     pid_t pid = fork();
@@ -31,9 +35,11 @@ static bool read_line(int fd, char path[PATH_MAX]) {
     return path[0] == '/';
 }
 
-bool fetch_source(const char *build_id, const char *name, char path[PATH_MAX]) {
+bool fetch_source(const char *build_id, const char *name, char path[PATH_MAX], bool *is_slow) {
     const char *servers = getenv("DEBUGINFOD_URLS");
+    int64_t began_ms = clock_ms(CLOCK_MONOTONIC);
     int ends[2], status = -1;
+    *is_slow = false;
     if (!servers || !*servers || !*build_id || name[0] != '/' || pipe2(ends, O_CLOEXEC) != 0)
         return false;
     pid_t pid = start(build_id, name, ends[1]);
@@ -42,5 +48,7 @@ bool fetch_source(const char *build_id, const char *name, char path[PATH_MAX]) {
     close(ends[0]);
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return found && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    found = found && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    *is_slow = !found && clock_ms(CLOCK_MONOTONIC) - began_ms > SLOW_MS;
+    return found;
 }

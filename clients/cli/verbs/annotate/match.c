@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SUGGESTIONS 4
+
 static const char *name_of(const struct sonde_profile *profile, uint32_t function) {
     return sonde_profile_text(profile, sonde_profile_function(profile, function)->name);
 }
@@ -18,21 +20,36 @@ static bool is_exactly(const struct sonde_profile *profile, uint32_t function, c
            strcmp(sonde_profile_text(profile, item->system_name), name) == 0;
 }
 
-static bool is_readable(const struct sonde_profile *profile, uint32_t function, const char *name) {
-    struct sonde_buf readable = {0};
-    const char *whole = name_of(profile, function);
-    if (!strstr(whole, name)) /* cheap, and usual */
-        return false;
-    draw_readable_name(&readable, whole, false);
+typedef bool compare(const char *shown, const char *name);
+
+static bool is_shown(const char *shown, const char *name) {
     size_t len = strlen(name);
-    bool same = readable.data && strncmp(readable.data, name, len) == 0 &&
-                (readable.data[len] == 0 || readable.data[len] == '(');
-    sonde_buf_finish(&readable);
-    return same;
+    return strncmp(shown, name, len) == 0 && (shown[len] == 0 || shown[len] == '(');
+}
+
+static bool fits(const char *shown, const char *name) {
+    return sonde_wildcard_matches(name, shown);
+}
+
+/* `sonde top` shows parameters if only they tell two functions apart. */
+static bool compare_readable(const char *whole, compare *same, const char *name) {
+    bool found = false;
+    for (int with_parameters = 0; with_parameters < 2 && !found; with_parameters++) {
+        struct sonde_buf readable = {0};
+        draw_readable_name(&readable, whole, with_parameters != 0);
+        found = readable.data && same(readable.data, name);
+        sonde_buf_finish(&readable);
+    }
+    return found;
+}
+
+static bool is_readable(const struct sonde_profile *profile, uint32_t function, const char *name) {
+    return compare_readable(name_of(profile, function), is_shown, name);
 }
 
 static bool is_pattern(const struct sonde_profile *profile, uint32_t function, const char *name) {
-    return strchr(name, '*') && sonde_wildcard_matches(name, name_of(profile, function));
+    const char *whole = name_of(profile, function);
+    return strchr(name, '*') && (fits(whole, name) || compare_readable(whole, fits, name));
 }
 
 bool match_is_exact(const struct sonde_profile *profile, const char *name) {
@@ -53,18 +70,71 @@ bool *match_functions(const struct sonde_profile *profile, const char *name) {
     return matches;
 }
 
+/* ---- suggestions ---- */
+
+/* Readable names without parameters, each from malloc. */
+static const char **make_names(const struct sonde_profile *profile) {
+    size_t count = sonde_profile_function_count(profile);
+    const char **names = calloc(count + 1, sizeof *names);
+    for (uint32_t i = 1; names && i <= count; i++) {
+        struct sonde_buf readable = {0};
+        draw_readable_name(&readable, name_of(profile, i), false);
+        char *parameters = readable.data ? strstr(readable.data, "(...)") : NULL;
+        if (parameters && !strstr(parameters + 1, "(...)"))
+            *parameters = 0;
+        names[i - 1] = readable.data;
+    }
+    return names;
+}
+
+static bool is_among(const char *const *names, uint32_t count, const char *name) {
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* Writes "a, b". */
+static void list_containing(const char *const *names, size_t count, const char *word,
+                            struct sonde_buf *text) {
+    const char *listed[SUGGESTIONS];
+    uint32_t found = 0;
+    for (size_t i = 0; i < count && found < SUGGESTIONS; i++) {
+        if (!names[i] || !strstr(names[i], word) || is_among(listed, found, names[i]))
+            continue;
+        sonde_buf_printf(text, "%s%.60s", found > 0 ? ", " : "", names[i]);
+        listed[found++] = names[i];
+    }
+}
+
+static sonde_err suggest(const char *const *names, size_t count, const char *name,
+                         struct sonde_diag *diag) {
+    struct sonde_buf containing = {0};
+    const char *near = sonde_nearest(name, names, count);
+    sonde_err err = SONDE_OK;
+    list_containing(names, count, name, &containing);
+    if (near)
+        err = sonde_fail(diag, SONDE_NOT_FOUND,
+                         "no sample is in a function called \"%.60s\"; did you mean \"%.60s\"?",
+                         name, near);
+    else if (containing.len > 0)
+        err = sonde_fail(diag, SONDE_NOT_FOUND,
+                         "no sample is in a function called \"%.40s\"; some contain it: %s", name,
+                         containing.data);
+    sonde_buf_finish(&containing);
+    return err;
+}
+
 sonde_err match_refuse(const struct sonde_profile *profile, const char *name,
                        struct sonde_diag *diag) {
     size_t count = sonde_profile_function_count(profile);
-    const char **names = calloc(count + 1, sizeof *names);
-    for (uint32_t i = 1; names && i <= count; i++)
-        names[i - 1] = name_of(profile, i);
-    const char *near = names ? sonde_nearest(name, names, count) : NULL;
+    const char **names = make_names(profile);
+    sonde_err err = names ? suggest(names, count, name, diag) : SONDE_OK;
+    for (size_t i = 0; names && i < count; i++)
+        free((char *)names[i]);
     free(names);
-    if (near)
-        return sonde_fail(diag, SONDE_NOT_FOUND,
-                          "no sample is in a function called \"%.60s\"; did you mean \"%.60s\"?",
-                          name, near);
+    if (err)
+        return err;
     return sonde_fail(
         diag, SONDE_NOT_FOUND,
         "no sample is in a function called \"%.60s\"; `sonde top` lists the functions", name);

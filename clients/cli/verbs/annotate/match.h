@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which functions of a profile a name means: those called exactly that; else those whose readable
- * name is that ("shop::price" for "shop::price(std::string const&)"); else those that match it as a
- * pattern with *. Main thread only. */
+ * name is that ("shop::price" for "shop::price(std::string const&)"); else those of which either
+ * matches it as a pattern with *. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_MATCH_H
 #define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_MATCH_H
 
@@ -12,7 +12,7 @@
 bool *match_functions(const struct sonde_profile *profile, const char *name);
 /* Whether any is called exactly that. */
 bool match_is_exact(const struct sonde_profile *profile, const char *name);
-/* SONDE_NOT_FOUND, with the nearest name. */
+/* SONDE_NOT_FOUND, with the nearest name, or up to 4 that contain it. */
 sonde_err match_refuse(const struct sonde_profile *profile, const char *name,
                        struct sonde_diag *diag);
 

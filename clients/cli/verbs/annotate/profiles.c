@@ -8,6 +8,18 @@ static bool asks_history(const struct profiles_settings *settings) {
            settings->selector;
 }
 
+const char *profiles_contradiction(const struct profiles_settings *settings, const char *word) {
+    bool of_history = asks_history(settings);
+    if (of_history && word && source_is_file(word))
+        return "--from, --until, --base-from, --base-until and --selector are for the history: "
+               "name a service, not a file";
+    if (settings->base && (settings->base_from || settings->base_until))
+        return "--base and --base-from both name a base: leave one out";
+    if (of_history && settings->source.capture.mode)
+        return "--mode is for captures: pass --event for the history";
+    return NULL;
+}
+
 /* ---- the history ---- */
 
 struct query {
@@ -50,6 +62,8 @@ static sonde_err query_range(struct service *service, const struct query *query,
         err = history_refuse_empty(service, range, &result.completeness, diag);
     if (!err)
         err = source_read(memory.path, profile, diag);
+    if (!err)
+        capture_print_completeness(range == &query->base ? "base: " : "", &result.completeness);
     output_finish(&memory.output);
     return history_explain(err, diag);
 }

@@ -21,6 +21,8 @@ struct profiles {
     pid_t pid; /* that was captured; 0 = none */
 };
 
+/* Why the options do not go together, or with the word; NULL = they do. */
+const char *profiles_contradiction(const struct profiles_settings *settings, const char *word);
 /* word: a file, or a target or service (NULL = the only one). The caller finishes *profiles, also
  * after an error. */
 SONDE_MUST_USE sonde_err profiles_read(const struct profiles_settings *settings, const char *word,

@@ -33,7 +33,7 @@ static int open_below(const char *directory, size_t len, const char *name, char 
     return fd;
 }
 
-static int find(const struct source_texts *texts, const char *name, char path[PATH_MAX],
+static int find(struct source_texts *texts, const char *name, char path[PATH_MAX],
                 struct stat *info) {
     int fd = -1;
     for (size_t i = 0; i < texts->directory_count && fd < 0; i++)
@@ -46,7 +46,8 @@ static int find(const struct source_texts *texts, const char *name, char path[PA
         snprintf(path, PATH_MAX, "%s", name);
         fd = open_regular(path, info);
     }
-    if (fd < 0 && texts->build_id && fetch_source(texts->build_id, name, path))
+    if (fd < 0 && texts->build_id && !texts->servers_are_silent &&
+        fetch_source(texts->build_id, name, path, &texts->servers_are_silent))
         fd = open_regular(path, info);
     return fd;
 }
@@ -80,7 +81,7 @@ static void cut(struct source_file *file) {
     }
 }
 
-static void load(const struct source_texts *texts, struct source_file *file) {
+static void load(struct source_texts *texts, struct source_file *file) {
     char path[PATH_MAX];
     struct stat info;
     int fd = *file->name ? find(texts, file->name, path, &info) : -1;

@@ -24,6 +24,7 @@ struct source_texts {
     const char *const *directories; /* each may be several, with ':' between */
     size_t directory_count;
     const char *build_id; /* of the program, for debuginfod servers; NULL = unknown */
+    bool servers_are_silent;
     struct source_file files[SOURCE_FILES];
     size_t count;
 };
