@@ -66,7 +66,7 @@ static int by_address(const void *a, const void *b) {
     return (left->stratum > right->stratum) - (left->stratum < right->stratum);
 }
 
-/* The last sample of each page stays; addresses become those of pages. Returns the new number. */
+/* Sorts the samples by page, and those of a page by time. Rounds addresses down to their pages. */
 static void sort_samples(struct dividing *dividing) {
     uint64_t page_bytes = dividing->now->page_bytes;
     for (size_t i = 0; i < dividing->count; i++) {
