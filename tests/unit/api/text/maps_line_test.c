@@ -38,6 +38,7 @@ TEST(maps_line_of_anonymous_memory_has_no_path) {
 
 TEST(maps_line_path_may_contain_blanks) {
     CHECK(parse("1000-2000 r--s 00000000 00:01 7    /tmp/a b (deleted)"));
+    CHECK(line.is_shared);
     CHECK(sonde_maps_line_has_path(&line, "/tmp/a b (deleted)"));
 }
 
