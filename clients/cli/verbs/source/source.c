@@ -212,8 +212,8 @@ sonde_err source_memory_open(struct source_memory *memory, struct sonde_diag *di
                                  : SONDE_OK;
 }
 
-/* Captures the target as pprof into memory and draws that. The capture has already left out the idle
- * threads. */
+/* Captures the target as pprof into memory and draws that. The capture has already left out the
+ * idle threads. */
 static sonde_err draw_target_here(const char *target, const struct source_settings *settings,
                                   enum sonde_format format, struct output *output,
                                   struct capture_result *result, struct sonde_diag *diag) {
