@@ -51,6 +51,7 @@ static bool take_permissions(struct text *text, struct sonde_maps_line *line) {
     line->is_readable = at[0] == 'r';
     line->is_writable = at[1] == 'w';
     line->is_executable = at[2] == 'x';
+    line->is_shared = at[3] == 's';
     text->at += 4;
     return true;
 }

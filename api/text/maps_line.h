@@ -17,7 +17,7 @@
 struct sonde_maps_line {
     uint64_t start, end, offset, inode; /* start < end */
     uint32_t device_major, device_minor;
-    bool is_readable, is_writable, is_executable;
+    bool is_readable, is_writable, is_executable, is_shared; /* is_shared: MAP_SHARED */
     const char *path; /* borrowed from the line: path_len bytes, then the line's end */
     size_t path_len;  /* 0 for anonymous memory */
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define IDLE_PERCENT 90
+#define COMMENT      "idle: "
 
 /* A sample by thread and stack. */
 struct place {
@@ -119,15 +120,22 @@ static sonde_err copy_rest(const struct sonde_profile *from, const struct idle *
     return err;
 }
 
+static bool is_without_idle(const struct sonde_profile *profile) {
+    for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
+        if (strncmp(sonde_profile_comment(profile, i), COMMENT, sizeof COMMENT - 1) == 0)
+            return true;
+    return false;
+}
+
 static sonde_err make_copy(const struct sonde_profile *profile, const struct idle *idle,
                            struct sonde_profile **copy) {
     char comment[120];
     struct sonde_profile *into = profile_copy_empty(profile);
-    snprintf(comment, sizeof comment, "idle: %zu thread%s that only wait%s, %.2f s, left out",
+    snprintf(comment, sizeof comment, COMMENT "%zu thread%s that only wait%s, %.2f s, left out",
              idle->threads, idle->threads == 1 ? "" : "s", idle->threads == 1 ? "s" : "",
              (double)idle->ns / 1e9);
     sonde_err err = into ? copy_rest(profile, idle, into) : SONDE_OUT_OF_MEMORY;
-    if (!err)
+    if (!err && !is_without_idle(profile))
         err = sonde_profile_add_comment(into, comment);
     if (err) {
         sonde_profile_destroy(into);
@@ -148,6 +156,7 @@ static size_t find_waits(const struct sonde_profile *profile) {
 sonde_err sonde_profile_without_idle(const struct sonde_profile *profile,
                                      struct sonde_profile **copy, struct sonde_diag *diag) {
     size_t count = sonde_profile_sample_count(profile), type = find_waits(profile);
+    bool is_repeated = is_without_idle(profile);
     *copy = NULL;
     if (type == SONDE_PROFILE_NO_TYPE)
         return sonde_fail(
@@ -158,7 +167,7 @@ sonde_err sonde_profile_without_idle(const struct sonde_profile *profile,
     struct idle idle = {.places = calloc(count + 1, sizeof *idle.places),
                         .is_left_out = calloc(count + 1, sizeof *idle.is_left_out)};
     sonde_err err = idle.places && idle.is_left_out ? SONDE_OK : SONDE_OUT_OF_MEMORY;
-    for (size_t i = 0; !err && i < count; i++)
+    for (size_t i = 0; !err && i < count && !is_repeated; i++)
         idle.count += read_place(profile, i, type, &idle.places[idle.count]);
     if (!err) {
         qsort(idle.places, idle.count, sizeof *idle.places, compare);

@@ -126,7 +126,7 @@ void clock_adjust(struct target *target) {
 }
 
 void clock_stopped(struct target *target) {
-    target->clock = CLOCK_IDLE;
+    target->clock = CLOCK_STOPPING; /* a capture that fails here does not start the clock */
     target_read_cpu(target);
     target->source->drain_all(target, now_monotonic_ns());
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
@@ -137,6 +137,7 @@ void clock_stopped(struct target *target) {
     target->stacks = NULL;
     if (target->source->stopped)
         target->source->stopped(target);
+    target->clock = CLOCK_IDLE;
     clock_adjust(target);
 }
 

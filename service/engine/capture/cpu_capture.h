@@ -111,7 +111,8 @@ bool cpu_capture_can_renew(const struct cpu_capture *capture);
 void cpu_capture_renew(struct cpu_capture *capture);
 /* The time is up: the state becomes CLOSING, or REPORTING when no more records can arrive. */
 void cpu_capture_close(struct cpu_capture *capture);
-/* The last records are counted. Of growth, waits for the last look at the process. */
+/* The last records are counted. A capture of growth first waits for the last look at the
+ * process. */
 void cpu_capture_conclude(struct cpu_capture *capture);
 /* Adds the time since the last call at the target's present rate. Call it before the rate changes
  * and before the sum is read. */

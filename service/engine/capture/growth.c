@@ -104,6 +104,18 @@ static sonde_err open_pagemap(struct growth *growth) {
     return is_gone ? SONDE_TARGET_GONE : SONDE_PERMISSION_DENIED;
 }
 
+/* Takes the memory of both looks at the first one, so that a capture fails at once if it must. */
+static sonde_err take_share(struct growth *growth) {
+    size_t each = sizeof *growth->now.chunks, taken = growth->looks_share.bytes;
+    size_t bytes = (growth->before.capacity + growth->now.capacity) * each;
+    if (growth->step == GROWTH_FIRST_LOOK)
+        bytes *= 2;
+    if (bytes <= taken || memory_share_take(&growth->looks_share, bytes - taken))
+        return SONDE_OK;
+    growth->lacks_share = true;
+    return SONDE_OUT_OF_MEMORY;
+}
+
 static sonde_err look(struct growth *growth) {
     bool is_first = growth->step == GROWTH_FIRST_LOOK;
     struct resident_set *set = is_first ? &growth->before : &growth->now;
@@ -113,9 +125,7 @@ static sonde_err look(struct growth *growth) {
     /* The mappings may have been those of a process that has got the pid meanwhile. */
     if (!err && !process_identity_is_alive(&growth->capture->base.target->process))
         err = SONDE_TARGET_GONE;
-    if (!err && !memory_share_take(&growth->looks_share, set->capacity * sizeof *set->chunks))
-        err = SONDE_OUT_OF_MEMORY;
-    return err;
+    return err ? err : take_share(growth);
 }
 
 static void perform_look(struct job *base) {
@@ -130,12 +140,26 @@ static void perform_division(struct job *base) {
     growth->err = growth_make_rows(growth);
 }
 
+/* A sample that did not fit into the ring leaves its faults without one. */
+static double missed(const struct growth *growth) {
+    const struct cpu_capture *capture = growth->capture;
+    const struct totals *totals = &capture->base.target->totals;
+    uint64_t lost = totals->drops[RING_DROP_FULL] - capture->first.drops[RING_DROP_FULL];
+    uint64_t kept = growth->count << growth->halvings;
+    return kept ? 1 + (double)lost / (double)kept : 1;
+}
+
+static void divide(struct growth *growth) {
+    growth->missed = missed(growth);
+    start(growth, GROWTH_DIVIDING, perform_division);
+}
+
 /* The next step, if what it needs is there. */
 static void go_on(struct growth *growth) {
     if (growth->step == GROWTH_READY && growth->is_ending)
         start(growth, GROWTH_LAST_LOOK, perform_look);
     else if (growth->step == GROWTH_LOOKED && growth->is_concluding)
-        start(growth, GROWTH_DIVIDING, perform_division);
+        divide(growth);
 }
 
 static void on_done(struct engine *engine, struct job *base) {
@@ -189,6 +213,13 @@ sonde_err growth_error(const struct growth *growth, struct sonde_diag *diag) {
             "root or as that user, or grant it CAP_SYS_PTRACE (sonde doctor)",
             (int)growth->pid);
     case SONDE_OUT_OF_MEMORY:
+        if (growth->lacks_share && memory_share_is_other(growth->looks_share.uid))
+            return sonde_fail(
+                diag, growth->err,
+                "the looks at the pages of process %d do not fit into the memory that "
+                "sonded keeps for its user (%zu MiB): end other captures of that "
+                "user, or run sonded as that user",
+                (int)growth->pid, MEMORY_USER >> 20);
         return sonde_fail(diag, growth->err, "no memory to look at the pages of the process");
     default:
         return sonde_fail(diag, growth->err, "the pages of process %d could not be read",

@@ -25,8 +25,8 @@ struct growth *growth_create(struct cpu_capture *capture);
 void growth_destroy(struct growth *growth);
 /* The capture has begun: starts the first look, after which its time counts. */
 void growth_begin(struct growth *growth);
-/* A fault, of which `pending` of the capture stands for the weight. SONDE_OUT_OF_MEMORY: the user
- * has no more room. */
+/* Adds a sampled fault, which stands for capture->pending faults. SONDE_OUT_OF_MEMORY: the user has
+ * no more room. */
 SONDE_MUST_USE sonde_err growth_add(struct growth *growth, const struct count_key *key,
                                     const struct spent *spent);
 /* The capture closes: starts the last look. */

@@ -31,8 +31,8 @@ static size_t merge(struct growth_row *rows, size_t count) {
 }
 
 sonde_err growth_make_rows(struct growth *growth) {
-    sonde_err err =
-        grown_divide(&growth->before, &growth->now, growth->samples, growth->count, &growth->grown);
+    sonde_err err = grown_divide(&growth->before, &growth->now, growth->samples, growth->count,
+                                 growth->missed, &growth->grown);
     struct growth_row *rows = err ? NULL : malloc((growth->count + 1) * sizeof *rows);
     if (!rows)
         return SONDE_OUT_OF_MEMORY;
@@ -55,24 +55,53 @@ static uint32_t add_kind(struct stacks *stacks, enum resident_kind kind) {
     return stacks_add_note(stacks, 0, (enum stack_note)(STACK_NOTE_ANONYMOUS + kind));
 }
 
-/* The same stack below another frame; STACKS_FULL: there is no room. */
-static uint32_t move_below(struct stacks *stacks, uint32_t parent, uint32_t stack) {
-    uint32_t frames[MAX_FRAMES], count = 0;
-    for (; stack != 0 && count < MAX_FRAMES; stack = stacks_node(stacks, stack)->parent)
-        frames[count++] = stack;
+/* Remembers which nodes of a part's stacks have been moved below the frame of a kind, so that a
+ * node is moved once, however many stacks have it. */
+struct moving {
+    struct report_part *part;
+    uint32_t count;                  /* of nodes; those that are added have higher numbers */
+    uint32_t *moved[RESIDENT_KINDS]; /* by node: the new one; 0 = not moved. NULL = no node is */
+};
+
+static void finish_moving(struct moving *moving) {
+    for (size_t kind = 0; kind < RESIDENT_KINDS; kind++)
+        free(moving->moved[kind]);
+}
+
+static void set_part(struct moving *moving, struct report_part *part) {
+    if (moving->part == part)
+        return;
+    finish_moving(moving);
+    *moving = (struct moving){.part = part, .count = part->stacks->nodes.count};
+}
+
+/* The same stack below the frame of a kind; STACKS_FULL: there is no room, or no memory. */
+static uint32_t move_below(struct moving *moving, enum resident_kind kind, uint32_t stack) {
+    struct stacks *stacks = moving->part->stacks;
+    uint32_t frames[MAX_FRAMES], count = 0, *moved = moving->moved[kind];
+    if (!moved)
+        moved = moving->moved[kind] = calloc(moving->count, sizeof *moved);
+    if (!moved)
+        return STACKS_FULL;
+    for (; !moved[stack] && stack != 0 && count < MAX_FRAMES; count++) {
+        frames[count] = stack;
+        stack = stacks_node(stacks, stack)->parent;
+    }
+    uint32_t parent = moved[stack] ? moved[stack] : add_kind(stacks, kind);
     while (count > 0 && parent != STACKS_FULL) {
         const struct stack_node *node = stacks_node(stacks, frames[--count]);
         parent = stacks_add_frame(stacks, parent, node->mapping, node->pc);
+        moved[frames[count]] = parent;
     }
     return parent;
 }
 
-static void count_row(struct window *window, const struct growth_row *row) {
-    struct report_part *part = &window->parts[row->place.part];
-    uint32_t stack = move_below(part->stacks, add_kind(part->stacks, row->kind), row->place.stack);
+static void count_row(struct window *window, struct moving *moving, const struct growth_row *row) {
+    set_part(moving, &window->parts[row->place.part]);
+    uint32_t stack = move_below(moving, row->kind, row->place.stack);
     struct count_key key = {.stack = stack == STACKS_FULL ? row->place.stack : stack,
                             .thread = row->place.thread};
-    if (counts_add(&part->counts, &key, row->bytes, (double)row->samples))
+    if (counts_add(&moving->part->counts, &key, row->bytes, (double)row->samples))
         window->stacks_full += row->samples;
 }
 
@@ -91,6 +120,7 @@ static void count_rest(struct window *window, enum resident_kind kind, uint64_t 
 
 static void describe(const struct growth *growth, struct report_growth *report) {
     const struct grown *grown = &growth->grown;
+    uint64_t before_skipped = growth->before.skipped_bytes, now_skipped = growth->now.skipped_bytes;
     *report = (struct report_growth){
         .is_known = true,
         .has_ended = growth->has_ended,
@@ -100,7 +130,7 @@ static void describe(const struct growth *growth, struct report_growth *report) 
         .huge = grown->huge,
         .gone = grown->gone,
         .back = grown->back,
-        .skipped = growth->now.skipped_bytes,
+        .skipped = before_skipped > now_skipped ? before_skipped : now_skipped,
         .thinned = growth->halvings,
     };
     report->has_rss = growth->before.rss_anon >= 0 && growth->now.rss_anon >= 0;
@@ -109,10 +139,12 @@ static void describe(const struct growth *growth, struct report_growth *report) 
 
 void growth_count(struct growth *growth, struct report_growth *report) {
     struct window *window = &growth->capture->window;
+    struct moving moving = {0};
     if (growth->step != GROWTH_DONE || window->part_count == 0)
         return;
     for (size_t i = 0; i < growth->row_count; i++)
-        count_row(window, &growth->rows[i]);
+        count_row(window, &moving, &growth->rows[i]);
+    finish_moving(&moving);
     for (size_t kind = 0; kind < RESIDENT_KINDS && !growth->has_ended; kind++)
         count_rest(window, (enum resident_kind)kind, growth->grown.no_fault[kind]);
     describe(growth, report);

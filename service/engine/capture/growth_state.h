@@ -37,13 +37,15 @@ struct growth {
     pid_t pid;
     int pagemap;
     struct resident_set before, now;
-    sonde_err err;  /* of a job */
-    bool has_ended; /* the program, before the last look */
+    sonde_err err;    /* of a job */
+    bool has_ended;   /* the program, before the last look */
+    bool lacks_share; /* the looks do not fit into looks_share */
 
     struct grown_sample *samples;
     struct growth_place *places;
     size_t count, capacity;
     uint32_t halvings;
+    double missed;                          /* samples that were taken for each one that was kept */
     struct memory_share share, looks_share; /* of the faults, and of the looks */
 
     struct growth_row *rows; /* count of them: row_count */

@@ -62,7 +62,7 @@ static sonde_err find_counted(struct engine *engine, const struct engine_cpu_spe
     struct host_plan plan;
     if (spec->source == ENGINE_GUEST)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "%s are only counted from outside: use source auto or host",
+                          "event %s: only sampled from outside; use source auto or host",
                           sonde_events[spec->event].name);
     if (spec->event == SONDE_GROWTH && spec->target.all)
         return refuse_several("growth", diag);

@@ -44,6 +44,7 @@ struct dividing {
     size_t count, next; /* the first sample that is not below the present chunk */
     struct stratum *strata;
     size_t stratum_count, stratum_capacity;
+    double missed;
     uint32_t open[GROUPS], last[GROUPS]; /* strata; NO_STRATUM = none */
     struct grown *grown;
 };
@@ -66,7 +67,7 @@ static int by_address(const void *a, const void *b) {
     return (left->stratum > right->stratum) - (left->stratum < right->stratum);
 }
 
-/* The last sample of each page stays; addresses become those of pages. Returns the new number. */
+/* Sorts the samples by page, and those of a page by time. Rounds addresses down to their pages. */
 static void sort_samples(struct dividing *dividing) {
     uint64_t page_bytes = dividing->now->page_bytes;
     for (size_t i = 0; i < dividing->count; i++) {
@@ -158,15 +159,18 @@ static sonde_err add_chunk(struct dividing *dividing, int group, uint64_t number
 }
 
 /* The pages that one fault of the group can bring. */
-static double most_pages(int group) {
+static double most_pages(const struct dividing *dividing, int group) {
     bool is_huge = group % 2 == 1;
-    return is_huge ? RESIDENT_PAGES : kind_of_group(group) == RESIDENT_ANONYMOUS ? 1 : AROUND_PAGES;
+    if (is_huge)
+        return RESIDENT_PAGES;
+    return kind_of_group(group) == RESIDENT_ANONYMOUS ? dividing->now->fault_pages : AROUND_PAGES;
 }
 
 static void set_share(struct dividing *dividing, struct stratum *stratum) {
     double page_bytes = (double)dividing->now->page_bytes, bytes = (double)stratum->bytes;
     double chance = stratum->samples ? 1 + CHANCE / sqrt(stratum->samples) : 0;
-    double most = stratum->weight * most_pages(stratum->group) * page_bytes * chance;
+    double faults = stratum->weight * dividing->missed * chance;
+    double most = faults * most_pages(dividing, stratum->group) * page_bytes;
     stratum->share = bytes < most ? bytes : floor(most);
     dividing->grown->no_fault[kind_of_group(stratum->group)] +=
         stratum->bytes - (uint64_t)stratum->share;
@@ -258,8 +262,10 @@ static uint64_t gone_bytes(const struct resident_set *before, const struct resid
 }
 
 sonde_err grown_divide(const struct resident_set *before, const struct resident_set *now,
-                       struct grown_sample *samples, size_t count, struct grown *grown) {
-    struct dividing dividing = {.now = now, .samples = samples, .count = count, .grown = grown};
+                       struct grown_sample *samples, size_t count, double missed,
+                       struct grown *grown) {
+    struct dividing dividing = {
+        .now = now, .samples = samples, .count = count, .missed = missed, .grown = grown};
     *grown = (struct grown){.gone = gone_bytes(before, now)};
     for (int group = 0; group < GROUPS; group++)
         dividing.open[group] = dividing.last[group] = NO_STRATUM;

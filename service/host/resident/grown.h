@@ -6,7 +6,9 @@
  * A page that is resident at both looks has not grown, whatever happened to it in between, such as
  * copy-on-write after a fork. Nor has one that came back from swap. A page that was given back
  * counts for nobody. So memory that a program maps and unmaps all the time does not count, although
- * it has many faults, and the sum is exact although only some faults are sampled. Any thread. */
+ * it has many faults, and the sum is exact although only some faults are sampled. Memory that
+ * mremap moves, as realloc does with large blocks, counts as given back and as growth. Any thread.
+ */
 #ifndef SONDE_SERVICE_HOST_RESIDENT_GROWN_H
 #define SONDE_SERVICE_HOST_RESIDENT_GROWN_H
 
@@ -33,9 +35,10 @@ struct grown {
 };
 
 /* Sorts the samples by address; of two with the same address, the later one in the array counts.
- * The samples' bytes and no_fault add up to grown. SONDE_OUT_OF_MEMORY. */
+ * `missed`, at least 1, is the number of samples that were taken for each one that was kept. The
+ * samples' bytes and no_fault add up to grown. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err grown_divide(const struct resident_set *before,
                                       const struct resident_set *now, struct grown_sample *samples,
-                                      size_t count, struct grown *grown);
+                                      size_t count, double missed, struct grown *grown);
 
 #endif

@@ -31,7 +31,8 @@
 #define ENTRY_EXCLUSIVE (1ull << 56)
 #define ENTRY_FRAME     ((1ull << 55) - 1)
 
-#define ENTRIES 65536u /* read at once */
+#define ENTRIES    65536u /* read at once */
+#define HUGE_PAGES "/sys/kernel/mm/transparent_hugepage"
 
 struct scan {
     struct resident_set *set;
@@ -41,7 +42,7 @@ struct scan {
     uint64_t max_pages, left;
     uint64_t *entries;
     bool drops_shared; /* anonymous pages that are mapped more than once are zero pages */
-    bool has_memory;   /* pagemap has answered: the program has not ended */
+    bool is_shared;    /* the mapping; before Linux 6.11, its huge pages lack ENTRY_FILE */
     uint64_t anonymous, shared;
     /* The kind of what is not anonymous in this mapping; RESIDENT_KINDS: no file is mapped, so it
      * is the huge zero page. */
@@ -135,7 +136,7 @@ static void follow_run(struct scan *scan, uint32_t at, uint64_t frame) {
 }
 
 static void take_page(struct scan *scan, uint32_t at, uint64_t entry) {
-    bool is_anonymous = !(entry & ENTRY_FILE);
+    bool is_anonymous = !(entry & ENTRY_FILE) && !scan->is_shared;
     if (!is_anonymous && scan->mapped == RESIDENT_KINDS)
         return;
     struct resident_chunk *chunk = &scan->open[is_anonymous ? RESIDENT_ANONYMOUS : scan->mapped];
@@ -189,13 +190,13 @@ static sonde_err scan_mapping(struct scan *scan, const struct sonde_maps_line *l
     }
     scan->left -= end - page;
     scan->mapped = kind_of(line);
+    scan->is_shared = line->is_shared;
     while (page < end && !err) {
         size_t count = end - page < ENTRIES ? (size_t)(end - page) : ENTRIES;
         ssize_t bytes = pread(scan->fd, scan->entries, count * sizeof *scan->entries,
                               (off_t)(page * sizeof *scan->entries));
         if (bytes < (ssize_t)sizeof *scan->entries)
-            break; /* unmapped meanwhile, or the kernel's own, or the program has ended */
-        scan->has_memory = true;
+            break; /* the kernel's own, or the program has ended */
         count = (size_t)bytes / sizeof *scan->entries;
         err = take_entries(scan, page, count);
         page += count;
@@ -203,9 +204,11 @@ static sonde_err scan_mapping(struct scan *scan, const struct sonde_maps_line *l
     return err ? err : flush(scan);
 }
 
+/* RSS is without pages of MAP_HUGETLB. */
 static bool is_of_interest(const struct sonde_maps_line *line) {
     bool is_reserved = !line->is_readable && !line->is_writable && !line->is_executable;
-    return !is_reserved && line->start < (uint64_t)INT64_MAX / 2;
+    return !is_reserved && !begins_with(line, "/anon_hugepage") &&
+           line->start < (uint64_t)INT64_MAX / 2;
 }
 
 static sonde_err scan_mappings(struct scan *scan, FILE *maps) {
@@ -222,6 +225,13 @@ static sonde_err scan_mappings(struct scan *scan, FILE *maps) {
     return err;
 }
 
+/* The pagemap of a program that has ended reads as empty, even where nothing can be mapped. */
+static bool is_alive(int fd) {
+    uint64_t entry;
+    return pread(fd, &entry, sizeof entry, 0) == sizeof entry;
+}
+
+/* Reads all mappings. A program that ends meanwhile, or execs, leaves a part of the set. */
 static sonde_err scan_all(struct scan *scan, pid_t pid) {
     int fd = process_file_open(PROCESS_MAPS, pid, 0, 0);
     FILE *maps = fd >= 0 ? fdopen(fd, "r") : NULL;
@@ -235,10 +245,35 @@ static sonde_err scan_all(struct scan *scan, pid_t pid) {
     scan->anonymous = scan->shared = 0;
     sonde_err err = scan_mappings(scan, maps);
     fclose(maps);
-    return !err && !scan->has_memory ? SONDE_TARGET_GONE : err;
+    return !err && !is_alive(scan->fd) ? SONDE_TARGET_GONE : err;
 }
 
 /* --- looks ------------------------------------------------------------------------------------ */
+
+static bool read_word(const char *path, char *text, size_t capacity) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, text, capacity - 1);
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = 0;
+    return len > 0;
+}
+
+/* The pages that one fault of anonymous memory can bring, apart from a huge page: the largest of
+ * the smaller sizes of transparent huge pages that are enabled. */
+static uint32_t find_fault_pages(uint64_t page_bytes) {
+    char text[64], path[96];
+    bool is_on = read_word(HUGE_PAGES "/enabled", text, sizeof text) && !strstr(text, "[never]");
+    for (uint32_t pages = RESIDENT_PAGES / 2; pages > 1; pages /= 2) {
+        snprintf(path, sizeof path, HUGE_PAGES "/hugepages-%llukB/enabled",
+                 (unsigned long long)(pages * page_bytes / 1024));
+        if (!read_word(path, text, sizeof text) || strstr(text, "[never]"))
+            continue;
+        if (is_on || !strstr(text, "[inherit]"))
+            return pages;
+    }
+    return 1;
+}
 
 /* The frame of the zero page; 0 = frames are not shown to us. */
 static uint64_t find_zero_frame(uint64_t page_bytes) {
@@ -273,6 +308,16 @@ static bool are_zero_pages(const struct scan *scan) {
            uncounted > (int64_t)(scan->shared / 2);
 }
 
+/* The set stays as it is for minutes. */
+static void shrink(struct resident_set *set) {
+    struct resident_chunk *chunks =
+        set->count ? realloc(set->chunks, set->count * sizeof *chunks) : NULL;
+    if (!chunks)
+        return;
+    set->chunks = chunks;
+    set->capacity = set->count;
+}
+
 sonde_err resident_read_limited(int fd, pid_t pid, size_t chunks, uint64_t pages,
                                 struct resident_set *set) {
     *set = (struct resident_set){.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
@@ -285,11 +330,13 @@ sonde_err resident_read_limited(int fd, pid_t pid, size_t chunks, uint64_t pages
                         .entries = malloc(ENTRIES * sizeof *scan.entries)};
     set->knows_huge = scan.zero_frame && scan.flags_fd >= 0;
     set->rss_anon = read_rss_anon(pid);
+    set->fault_pages = find_fault_pages(set->page_bytes);
     sonde_err err = scan.entries ? scan_all(&scan, pid) : SONDE_OUT_OF_MEMORY;
     if (!err && are_zero_pages(&scan)) {
         scan.drops_shared = true;
         err = scan_all(&scan, pid);
     }
+    shrink(set);
     if (scan.flags_fd >= 0)
         close(scan.flags_fd);
     free(scan.entries);

@@ -15,7 +15,7 @@
 
 #define RESIDENT_PAGES      512u         /* of a chunk: a huge page on machines with 4 KiB pages */
 #define RESIDENT_WORDS      8u           /* for a bit each */
-#define RESIDENT_MAX_CHUNKS (1u << 18)   /* with resident pages; 512 GiB, in 34 MiB */
+#define RESIDENT_MAX_CHUNKS (1u << 18)   /* with resident pages; 512 GiB, in 36 MiB */
 #define RESIDENT_MAX_PAGES  (1ull << 28) /* of mappings; 1 TiB */
 
 enum resident_kind {
@@ -37,6 +37,7 @@ struct resident_set {
     struct resident_chunk *chunks; /* ascending numbers, of which several may be equal */
     size_t count, capacity;
     uint64_t page_bytes;
+    uint32_t fault_pages;   /* that one fault of anonymous memory can bring, but for huge pages */
     uint64_t skipped_bytes; /* of mappings beyond the limits, whose pages are not known */
     int64_t rss_anon;       /* RssAnon of /proc/PID/status in bytes; -1 = unknown */
     bool knows_huge;        /* is_huge is known, which needs CAP_SYS_ADMIN */

@@ -107,6 +107,17 @@ TEST(samples_without_a_thread_stay) {
     sonde_profile_destroy(profile);
 }
 
+/* As when sonded leaves idle threads out of a capture, and the client draws it. */
+TEST(what_is_left_does_not_become_idle_if_the_copy_is_copied) {
+    struct sonde_profile *profile = sonde_profile_create(waits, 2, 0);
+    add(profile, "worker", 1, 0, "epoll_wait", 95);
+    add(profile, "worker", 1, 0, "write", 5);
+    profile = without_idle(without_idle(profile));
+    CHECK_INT(time_of(profile, "write"), ==, 5);
+    CHECK_INT(sonde_profile_comment_count(profile), ==, 1);
+    sonde_profile_destroy(profile);
+}
+
 TEST(cpu_time_has_no_idle_threads) {
     static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
     struct sonde_profile *profile = sonde_profile_create(types, 2, 0), *copy;

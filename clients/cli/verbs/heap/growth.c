@@ -35,6 +35,8 @@ static int on_growth(int argc, char **argv) {
     int status;
     if (!cli_options(&verb_growth, &settings, false, &argc, argv, &status))
         return status;
+    if (argc < 2)
+        return cli_usage(&verb_growth, "which process? give its pid or name");
     if (argc > 2)
         return cli_usage(&verb_growth, "unexpected argument \"%s\"", argv[2]);
     if (source_is_file(argv[1]))

@@ -25,7 +25,7 @@
 #define KEYS "q quit  j/k select  Enter callers  / filter  t threads  i sort  space pause"
 #define PROCESS_KEYS \
     "q quit  j/k Enter callers  / filter  t threads  p process  i sort  space pause"
-#define WAIT_KEYS   "  h hide idle"
+#define WAIT_KEYS   "h hide idle  "
 #define CALL_KEYS   "q quit  j/k select  Enter callers of it  Esc back  space pause"
 #define ESCAPE      27
 #define PAGE        10
@@ -74,7 +74,7 @@ static const char *keys_of(const struct live *live) {
 
 static void put_keys(const struct live *live, struct sonde_buf *out) {
     char text[200];
-    snprintf(text, sizeof text, "%s%s", keys_of(live), live->options.is_cpu_time ? "" : WAIT_KEYS);
+    snprintf(text, sizeof text, "%s%s", live->options.is_cpu_time ? "" : WAIT_KEYS, keys_of(live));
     sonde_buf_printf(out, "%.*s\033[J", (int)live->options.columns - 1, text);
 }
 

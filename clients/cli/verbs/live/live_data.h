@@ -15,10 +15,10 @@ struct row {
 };
 
 struct stack {
-    uint32_t *rows; /* leaf first */
-    uint32_t count, thread;
-    uint64_t ns;    /* sum over the windows in the span */
-    bool is_hidden; /* its thread only waits there, see live_hide_idle */
+    uint32_t *rows;              /* leaf first */
+    uint32_t count, thread, tid; /* tid 0 = unknown */
+    uint64_t ns;                 /* sum over the windows in the span */
+    bool is_hidden;              /* its thread only waits there, see live_hide_idle */
 };
 
 static inline uint64_t live_shown_ns(const struct stack *stack) {

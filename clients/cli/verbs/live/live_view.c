@@ -123,7 +123,8 @@ static bool add_frames(struct live_view *view, const Sonde__V1__CpuWindow *windo
 }
 
 static bool add_stack(struct live_view *view, const Sonde__V1__StreamStack *stack) {
-    struct stack added = {.count = (uint32_t)stack->n_frames, .thread = UINT32_MAX};
+    struct stack added = {
+        .count = (uint32_t)stack->n_frames, .thread = UINT32_MAX, .tid = stack->tid};
     if (stack->thread > view->string_count)
         return false;
     if (stack->thread &&

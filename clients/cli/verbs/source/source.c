@@ -212,16 +212,19 @@ sonde_err source_memory_open(struct source_memory *memory, struct sonde_diag *di
                                  : SONDE_OK;
 }
 
-/* Captures the target as pprof into memory and draws that. */
+/* Captures the target as pprof into memory and draws that. The capture has already left out the
+ * idle threads. */
 static sonde_err draw_target_here(const char *target, const struct source_settings *settings,
                                   enum sonde_format format, struct output *output,
                                   struct capture_result *result, struct sonde_diag *diag) {
     struct source_memory memory;
+    struct source_settings drawing = *settings;
+    drawing.capture.hide_idle = false;
     sonde_err err = source_memory_open(&memory, diag);
     if (!err)
         err = draw_target(target, settings, SONDE_FORMAT_PPROF, &memory.output, result, diag);
     if (!err)
-        err = draw_file(memory.path, settings, format, output, diag);
+        err = draw_file(memory.path, &drawing, format, output, diag);
     output_finish(&memory.output);
     return err;
 }

@@ -29,7 +29,7 @@ TEST(maps_line_of_a_file_has_all_fields) {
 
 TEST(maps_line_of_anonymous_memory_has_no_path) {
     CHECK(parse("1000-2000 rw-p 00000000 00:00 0 \n"));
-    CHECK(line.is_readable && line.is_writable && !line.is_executable);
+    CHECK(line.is_readable && line.is_writable && !line.is_executable && !line.is_shared);
     CHECK_INT(line.path_len, ==, 0);
     CHECK(sonde_maps_line_has_path(&line, ""));
     CHECK(parse("1000-2000 rw-p 00000000 00:00 0"));
@@ -38,6 +38,7 @@ TEST(maps_line_of_anonymous_memory_has_no_path) {
 
 TEST(maps_line_path_may_contain_blanks) {
     CHECK(parse("1000-2000 r--s 00000000 00:01 7    /tmp/a b (deleted)"));
+    CHECK(line.is_shared);
     CHECK(sonde_maps_line_has_path(&line, "/tmp/a b (deleted)"));
 }
 
@@ -112,6 +113,7 @@ TEST(maps_lines_of_this_process_are_read_as_sscanf_reads_them) {
         CHECK(line.start == start && line.end == end && line.offset == offset);
         CHECK(line.device_major == major && line.device_minor == minor && line.inode == inode);
         CHECK_INT(line.is_executable, ==, permissions[2] == 'x');
+        CHECK_INT(line.is_shared, ==, permissions[3] == 's');
         CHECK(sonde_maps_line_has_path(&line, path));
     }
     CHECK_INT(count, >, 5);

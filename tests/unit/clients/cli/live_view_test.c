@@ -55,6 +55,36 @@ static bool add(struct live_view *view, bool is_first, uint64_t hot_ns, uint64_t
     return live_view_add(view, &window);
 }
 
+/* Adds hot() of a thread "worker" with the tid 1, and cold() of one with the tid `second`. */
+static bool add_pool(struct live_view *view, uint32_t second) {
+    static char *strings[] = {(char *)"hot", (char *)"cold", (char *)"worker"};
+    Sonde__V1__StreamFrame frames[2], *frame_list[2];
+    Sonde__V1__StreamStack stacks[2], *stack_list[2];
+    Sonde__V1__StackCount counts[2], *count_list[2];
+    Sonde__V1__CpuWindow window = SONDE__V1__CPU_WINDOW__INIT;
+    uint32_t leaves[] = {0, 1};
+    for (uint32_t i = 0; i < 2; i++) {
+        sonde__v1__stream_frame__init(frame_list[i] = &frames[i]);
+        frames[i].function = i;
+        sonde__v1__stream_stack__init(stack_list[i] = &stacks[i]);
+        stacks[i].frames = &leaves[i];
+        stacks[i].n_frames = 1;
+        stacks[i].thread = 3;
+        stacks[i].tid = i == 0 ? 1 : second;
+        sonde__v1__stack_count__init(count_list[i] = &counts[i]);
+        counts[i].stack = i;
+        counts[i].cpu_ns = 100;
+    }
+    window.strings = strings;
+    window.n_strings = 3;
+    window.frames = frame_list;
+    window.stacks = stack_list;
+    window.counts = count_list;
+    window.n_frames = window.n_stacks = window.n_counts = 2;
+    window.clock = (char *)"timer";
+    return live_view_add(view, &window);
+}
+
 static struct sonde_buf draw(struct live_view *view, struct live_options options) {
     struct sonde_buf out = {0};
     options.filter = options.filter ? options.filter : "";
@@ -363,4 +393,16 @@ TEST(idle_threads_can_be_hidden) {
     CHECK(strstr(out.data, "hot") != NULL);
     sonde_buf_finish(&out);
     live_view_destroy(view);
+}
+
+TEST(idle_threads_of_a_pool_are_hidden_although_their_names_are_equal) {
+    for (uint32_t second = 1; second < 3; second++) {
+        struct live_view *view = live_view_create(10);
+        CHECK(add_pool(view, second));
+        struct sonde_buf out = draw(view, (struct live_options){.hides_idle = true});
+        CHECK_INT(strstr(out.data, "hot") == NULL, ==, second == 2);
+        CHECK_INT(strstr(out.data, "cold") == NULL, ==, second == 2);
+        sonde_buf_finish(&out);
+        live_view_destroy(view);
+    }
 }

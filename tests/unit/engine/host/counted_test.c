@@ -157,7 +157,7 @@ static void refused(struct engine_cpu_spec spec, const char *text) {
 
 TEST(events_are_refused_from_the_guest) {
     refused((struct engine_cpu_spec){.event = SONDE_PAGE_FAULTS, .source = ENGINE_GUEST},
-            "only counted from outside");
+            "only sampled from outside");
 }
 
 TEST(a_period_needs_a_counted_event_and_has_a_limit) {

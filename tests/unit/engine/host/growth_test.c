@@ -13,6 +13,8 @@
 #define PAGE  ((size_t)4096)
 #define PAGES ((size_t)2048)
 
+#define OTHER_USER 54321u
+
 static pid_t own_child; /* of the bench, which ends it */
 
 static struct growth *growth_of(struct bench *bench) {
@@ -22,6 +24,14 @@ static struct growth *growth_of(struct bench *bench) {
 
 static bool has_looked(struct bench *bench) {
     return growth_of(bench) && growth_of(bench)->step == GROWTH_READY;
+}
+
+static bool is_stopping(struct bench *bench) {
+    return bench_target(bench)->clock == CLOCK_STOPPING;
+}
+
+static bool has_ended(struct bench *bench) {
+    return collect_has_ended(&bench->collected);
 }
 
 static void begin(struct bench *bench) {
@@ -118,11 +128,59 @@ TEST(a_process_whose_pages_may_not_be_read_is_refused_with_what_to_do) {
     growth_of(&bench)->err = SONDE_PERMISSION_DENIED;
     growth_of(&bench)->step = GROWTH_DONE;
     engine_capture_finish(bench.capture);
-    while (!collect_has_ended(&bench.collected))
-        (void)engine_round(bench.engine, 5);
+    bench_wait(&bench, has_ended);
     CHECK_INT(bench.collected.err, ==, SONDE_PERMISSION_DENIED);
     CHECK(strstr(bench.collected.diag.text, "/pagemap, which this sonded may not read"));
     CHECK_INT(bench.collected.profile_count, ==, 0);
+    finish(&bench);
+}
+
+TEST(looks_that_do_not_fit_into_the_share_of_the_user_are_refused) {
+    struct bench bench;
+    struct memory_share full = {.uid = OTHER_USER};
+    begin(&bench);
+    struct growth *growth = growth_of(&bench);
+    CHECK_INT(growth->looks_share.bytes, >=,
+              2 * growth->before.count * sizeof *growth->before.chunks); /* of both looks */
+    memory_share_finish(&growth->looks_share);
+    growth->looks_share = full;
+    CHECK(memory_share_take(&full, MEMORY_USER));
+    engine_capture_finish(bench.capture);
+    bench_wait(&bench, has_ended);
+    CHECK_INT(bench.collected.err, ==, SONDE_OUT_OF_MEMORY);
+    CHECK(strstr(bench.collected.diag.text, "do not fit into the memory that sonded keeps for its "
+                                            "user (64 MiB): end other captures of that user"));
+    memory_share_finish(&full);
+    finish(&bench);
+}
+
+/* When the failing one ends, the other one waits for the clock. */
+TEST(a_capture_that_fails_does_not_take_another_one_with_it) {
+    struct bench bench;
+    struct collected collected = {0};
+    struct engine_capture *other;
+    struct sonde_diag diag = {0};
+    begin(&bench);
+    growth_of(&bench)->err = SONDE_IO;
+    growth_of(&bench)->step = GROWTH_DONE;
+    engine_capture_finish(bench.capture);
+    bench_wait(&bench, is_stopping);
+    collect_init(&collected);
+    struct engine_cpu_spec spec = {.target.pid = getpid(), .event = SONDE_GROWTH, .every = 1};
+    spec.frequency_hz = 1000;
+    CHECK_INT(engine_capture_cpu(bench.engine, &spec, &collect_events, &collected, &other, &diag),
+              ==, SONDE_OK);
+    bench_wait(&bench, has_ended);
+    CHECK_INT(bench.collected.err, ==, SONDE_IO);
+    while (!collect_has_ended(&collected) && !has_looked(&bench))
+        (void)engine_round(bench.engine, 5);
+    engine_capture_finish(other);
+    while (!collect_has_ended(&collected))
+        (void)engine_round(bench.engine, 5);
+    CHECK_STR(collected.diag.text, "");
+    CHECK_INT(collected.err, ==, SONDE_OK);
+    engine_capture_release(other);
+    collect_finish(&collected);
     finish(&bench);
 }
 

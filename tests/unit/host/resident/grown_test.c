@@ -16,11 +16,14 @@ static struct resident_set before, now;
 static struct grown_sample samples[MANY];
 static size_t count;
 static struct grown grown;
+static double missed;
 
 static void begin(void) {
     before = (struct resident_set){.chunks = before_chunks, .page_bytes = PAGE, .knows_huge = true};
     now = (struct resident_set){.chunks = now_chunks, .page_bytes = PAGE, .knows_huge = true};
     count = 0;
+    missed = 1;
+    now.fault_pages = 1;
 }
 
 /* Adds `pages` pages of a chunk, from its beginning. */
@@ -39,7 +42,7 @@ static void fault(uint64_t number, uint32_t page, uint64_t weight, uint32_t tag)
 }
 
 static void divide(void) {
-    CHECK_INT(grown_divide(&before, &now, samples, count, &grown), ==, SONDE_OK);
+    CHECK_INT(grown_divide(&before, &now, samples, count, missed, &grown), ==, SONDE_OK);
     uint64_t sum = 0, all = 0;
     for (size_t i = 0; i < count; i++)
         sum += samples[i].bytes;
@@ -172,6 +175,29 @@ TEST(what_no_fault_can_have_brought_is_nobodys) {
     CHECK_INT(pages_of(1), <=, 4); /* within chance, a sample may stand for some faults more */
     CHECK_INT(grown.no_fault[RESIDENT_ANONYMOUS], >=, 508 * PAGE);
     CHECK_INT(grown.no_fault[RESIDENT_SHARED], ==, 512 * PAGE);
+}
+
+/* 1,024 new pages, and a fault on every 32nd. */
+static uint64_t divide_sparse(double missed_samples, uint32_t fault_pages) {
+    begin();
+    missed = missed_samples;
+    now.fault_pages = fault_pages;
+    for (uint64_t number = 10; number < 12; number++) {
+        add(&now, number, 512, RESIDENT_ANONYMOUS);
+        for (uint32_t page = 0; page < 512; page += 32)
+            fault(number, page, 1, 1);
+    }
+    divide();
+    return grown.no_fault[RESIDENT_ANONYMOUS] / PAGE;
+}
+
+TEST(faults_whose_samples_were_lost_have_brought_pages) {
+    CHECK_INT(divide_sparse(1, 1), >, 900);
+    CHECK_INT(divide_sparse(32, 1), ==, 0);
+}
+
+TEST(a_fault_may_bring_a_large_folio) {
+    CHECK_INT(divide_sparse(1, 32), ==, 0);
 }
 
 /* A chunk that is mapped, touched and unmapped all the time, and is there at the last look. Next to
