@@ -22,13 +22,13 @@
 static bool may_call(const struct walk_map *map, const struct walk_copy *copy, uint64_t target,
                      uint64_t key) {
     const struct unwind_rule *there = walk_look_up(map, target).rule;
-    uint64_t code = 0;
-    bool is_read = copy->read(copy->context, target, &code, sizeof code);
-    if (there && is_read && unwind_is_plt_entry(there, code))
+    uint64_t code;
+    if (there && unwind_is_plt_rule(there))
         return true;
     if (!there || !unwind_is_entry(there))
         return false;
-    return (target <= key && key - target < FUNCTION_BYTES) || (is_read && unwind_is_stub(code));
+    return (target <= key && key - target < FUNCTION_BYTES) ||
+           (copy->read(copy->context, target, &code, sizeof code) && unwind_is_stub(code));
 }
 
 enum verdict { NO_CALL, DIRECT_CALL, POINTER_CALL };

@@ -426,8 +426,9 @@ TEST(arm64_a_call_is_recognized_by_the_instruction_before_its_return_address) {
 TEST(arm64_entries_of_linkage_tables_are_recognized_with_and_without_landing_pads) {
     struct unwind_rule entry = rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_SAME);
     struct unwind_rule pushed = rule(UNWIND_CFA_RSP, 16, UNWIND_SAME, -1);
-    CHECK(unwind_is_plt_entry(&entry, 0xf9400e1190000090));
-    CHECK(unwind_is_plt_entry(&entry, 0x90000090d503245f));
-    CHECK(!unwind_is_plt_entry(&entry, 0xf9400e1190000091)); /* adrp x17 */
-    CHECK(!unwind_is_plt_entry(&pushed, 0xf9400e1190000090));
+    CHECK(unwind_is_entry(&entry));
+    CHECK(!unwind_is_entry(&pushed));
+    CHECK(unwind_is_stub(0xf9400e1190000090));
+    CHECK(unwind_is_stub(0x90000090d503245f));
+    CHECK(!unwind_is_stub(0xf9400e1190000091)); /* adrp x17 */
 }
