@@ -69,6 +69,11 @@ UNWIND_INLINE uint64_t unwind_pc_place(uint64_t caller_sp, uint64_t fp_place) {
     return caller_sp - 8;
 }
 
+/* From the CFA to the return address, in bytes. rule: NULL = none. */
+UNWIND_INLINE int64_t unwind_pc_offset(const struct unwind_rule *rule) {
+    return -8;
+}
+
 /* Whether rbp, if the return address is above sp, cannot be loaded, or is out of the frame. */
 UNWIND_INLINE bool unwind_is_fp_outside(const struct unwind_places *at, uint64_t sp, uint64_t low) {
     return at->fp - sp > at->pc - sp;
@@ -82,6 +87,12 @@ static const uint8_t unwind_saved_registers[UNWIND_SAVED_COUNT] = {
 
 UNWIND_INLINE bool unwind_is_owned(void *walk, uint64_t sp, uint64_t place) {
     return place >= sp - UNWIND_RED_ZONE;
+}
+
+/* Code of a file's symbol without frame pointers. */
+UNWIND_INLINE enum unwind_step unwind_step_bare(const struct unwind_access *access, void *walk,
+                                                struct unwind_registers *registers) {
+    return UNWIND_STEP_NO_TABLE;
 }
 
 /* Whether an interrupted function without a rule may have no frame yet, no frame any more, or none

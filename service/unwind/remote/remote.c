@@ -192,6 +192,7 @@ static bool search(struct state *state, bool only_direct) {
         bool direct;
         if (!read_word(state, frame, &caller_bp) || !read_word(state, frame + 8, &address))
             return false;
+        address = unwind_strip(address);
         if (!follows_a_call(state, address, state->key, &direct) || direct != only_direct)
             continue;
         state->walk->tries++;

@@ -31,11 +31,12 @@ enum {
     BY_X29 = 0x500,  /* x29 + 16: the frame record at its top */
     COMPLEX = 0x600, /* no row can hold it */
     SIGNAL = 0x700,
-    LINK = 0x740,   /* sp + 16, stores x30 only */
-    IN_X9 = 0x780,  /* its return address is in x9 */
-    LOSES = 0x7a0,  /* loses x30 */
-    GO = 0x7c0,     /* sp + 32; stores x30 at sp and x29 below it */
-    FORGETS = 0x7e0 /* sp + 32 as RECORD, but loses x19 */
+    LINK = 0x740,    /* sp + 16, stores x30 only */
+    IN_X9 = 0x780,   /* its return address is in x9 */
+    LOSES = 0x7a0,   /* loses x30 */
+    GO = 0x7c0,      /* sp + 32; stores x30 at sp and x29 below it */
+    FORGETS = 0x7e0, /* sp + 32 as RECORD, but loses x19 */
+    BARE = 0x7f0     /* a symbol without a rule and without a frame pointer */
 };
 
 static struct sonde_buf table;
@@ -52,7 +53,8 @@ static void add_rules(struct unwind_rows *rows) {
     struct unwind_rule record = rule(UNWIND_CFA_RSP, 32, -4, -3), forgets = record;
     struct unwind_rule by_x19 = rule(UNWIND_CFA_REG, 64, UNWIND_SAME, -1);
     struct unwind_rule complex = rule(UNWIND_CFA_NONE, 0, 0, 0);
-    struct unwind_rule in_x9 = rule(UNWIND_CFA_RETURN, 0, UNWIND_SAME, UNWIND_SAME);
+    struct unwind_rule bare = rule(UNWIND_CFA_NONE, 0, 0, 0);
+    struct unwind_rule in_x9 = rule(UNWIND_CFA_RETURN, 0, UNWIND_SAME, UNWIND_LOST);
     struct unwind_rule signal = rule(UNWIND_CFA_SIGNAL, 128, 0, 0);
     struct unwind_rule loses = rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_LOST);
     struct unwind_rule rules[] = {rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_SAME),
@@ -67,14 +69,16 @@ static void add_rules(struct unwind_rows *rows) {
                                   in_x9,
                                   loses,
                                   rule(UNWIND_CFA_RSP, 32, -5, -4),
-                                  forgets};
-    static const uint32_t at[] = {LEAF,   RECORD, ROOT,  BY_X19, GAP, BY_X29, COMPLEX,
-                                  SIGNAL, LINK,   IN_X9, LOSES,  GO,  FORGETS};
+                                  forgets,
+                                  bare};
+    static const uint32_t at[] = {LEAF,   RECORD, ROOT,  BY_X19, GAP, BY_X29,  COMPLEX,
+                                  SIGNAL, LINK,   IN_X9, LOSES,  GO,  FORGETS, BARE};
     rules[1].arm64.near[0] = 2;
     rules[3].cfa_register = UNWIND_REG_NEAR;
     rules[6].cfa_add = UNWIND_NONE_COMPLEX;
     rules[9].cfa_register = 9;
     rules[12].arm64.near[0] = UNWIND_NEAR_LOST;
+    rules[13].cfa_add = UNWIND_NONE_NO_POINTER;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         unwind_rows_add(rows, at[i], &rules[i]);
     unwind_rows_gap(rows, 0x800);
@@ -313,6 +317,15 @@ TEST(arm64_a_signal_frame_has_all_registers_of_the_interrupted_code) {
     CHECK_INT(pcs[4], ==, CODE + ROOT + 4);
 }
 
+TEST(arm64_a_signal_frame_is_not_read_if_sp_is_not_known) {
+    begin();
+    struct unwind_registers registers = registers_at(CODE + ROOT + 4, 200, 5, 0);
+    put_record(12, place(30), CODE + SIGNAL + 4);
+    interrupt(14, &registers); /* where sp would be if the record were at the end of its frame */
+    CHECK_WALK(walk_from(JIT + 8, 10, JIT + 4, place(12)), UNWIND_COPY_RULE, 2);
+    CHECK_INT(other.wanted, ==, UNWIND_REG_SP);
+}
+
 /* --- code without a rule ---------------------------------------------------------------------- */
 
 /* A frame record says nothing of its frame's sp. The caller's own record does. */
@@ -344,6 +357,24 @@ TEST(arm64_assembler_code_that_c_has_called_returns_to_its_x30) {
     CHECK_WALK(walk_from(JIT + 8, 10, CODE + ROOT + 4, 0), UNWIND_COPY_ROOT, 2);
     CHECK_WALK(walk_from(JIT + 8, 10, 5, 0), UNWIND_COPY_NO_TABLE, 1);
     CHECK_WALK(walk_from(JIT + 8, 10, LATER + 8, place(12)), UNWIND_COPY_WAITS, 1);
+}
+
+TEST(arm64_a_leaf_with_a_symbol_and_no_rule_returns_to_its_x30) {
+    begin();
+    put_record(30, 0, CODE + ROOT + 4);
+    CHECK_WALK(walk_from(CODE + BARE + 8, 10, CODE + RECORD + 8, place(30)), UNWIND_COPY_ROOT, 3);
+    CHECK_INT(pcs[1], ==, CODE + RECORD + 8);
+    CHECK_WALK(walk_from(CODE + BARE + 8, 10, CODE + BARE + 4, place(30)), UNWIND_COPY_NO_TABLE, 1);
+    put_record(10, 0, CODE + BARE + 8); /* which is not the innermost frame */
+    CHECK_WALK(walk_from(CODE + RECORD + 8, 10, CODE + RECORD + 8, 0), UNWIND_COPY_NO_TABLE, 2);
+}
+
+TEST(arm64_x29_that_does_not_point_at_a_frame_record_finds_no_caller) {
+    begin();
+    put_record(12, place(30), CODE + RECORD + 8);
+    put_record(30, place(20), CODE + ROOT + 4); /* its caller's record would be below it */
+    CHECK_WALK(walk_from(JIT + 8, 10, JIT + 4, place(12)), UNWIND_COPY_RULE, 2);
+    CHECK_INT(other.wanted, ==, UNWIND_REG_SP);
 }
 
 TEST(arm64_an_implausible_frame_record_is_not_followed) {
