@@ -28,7 +28,8 @@
 #define UNWIND_SIGNATURE (0x7full << 48)
 
 /* The address in a word of the stack that may be a signed return address. Addresses of programs are
- * assumed to have 48 bits. The kernel gives out larger ones only to a program that asks for them. */
+ * assumed to have 48 bits. Where the kernel is built for fewer, signed addresses keep a part of
+ * their signature. Larger ones exist only in a program that asks the kernel for them. */
 UNWIND_INLINE uint64_t unwind_strip(uint64_t address) {
     return address & ~UNWIND_SIGNATURE;
 }

@@ -257,7 +257,7 @@ sonde_err arm64_stacks_walk(const char *path, unsigned rounds, struct arm64_stac
     if (!err)
         err = arm64_rows_read(path, take_row, maker);
     stacks->rows = maker->count;
-    if (!err)
+    if (!err && maker->count)
         err = maker->has_caller ? walk_rounds(maker, rounds, stacks) : SONDE_CORRUPT;
     sonde_buf_finish(&maker->table);
     free(maker->rows);

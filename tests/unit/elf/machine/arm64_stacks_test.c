@@ -47,7 +47,8 @@ TEST(arm64_frames_by_another_register_are_walked_to_their_root) {
 TEST(arm64_no_stack_is_made_of_leaves) {
     struct arm64_stacks stacks;
     CHECK_INT(walk_assembly("    .text\n    .globl f\nf:\n    .cfi_startproc\n    nop\n"
-                            "    .cfi_endproc\n",
+                            "    .cfi_def_cfa_offset 16\n    nop\n    .cfi_endproc\n",
                             &stacks),
               ==, SONDE_CORRUPT);
+    CHECK_INT(stacks.rows, >, 0);
 }

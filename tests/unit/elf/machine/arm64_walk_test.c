@@ -122,8 +122,13 @@ static bool find_remote(void *context, uint64_t pc, struct unwind_code *code) {
 }
 
 static uint64_t low;
+static uint32_t text[0x800 / 4];
 
 static bool read_remote(void *context, uint64_t address, uint64_t *word) {
+    if (address - CODE <= sizeof text - 8) {
+        memcpy(word, (const uint8_t *)text + (address - CODE), 8);
+        return true;
+    }
     if (address < low - 8 || address > STACK + sizeof words - 8)
         return false;
     memcpy(word, (const uint8_t *)words + (address - STACK), 8);
@@ -292,6 +297,23 @@ TEST(arm64_signed_return_addresses_lose_their_signature) {
         CHECK_INT(pcs[i] >> 48, ==, 0);
     words[11] |= 1ull << 55; /* of an address in the kernel */
     CHECK_WALK(walk_from(CODE + RECORD + 8, 10, 5, 0), UNWIND_COPY_BAD_STACK, 1);
+}
+
+TEST(arm64_a_search_finds_a_signed_return_address_behind_a_call) {
+    begin();
+    struct unwind_registers registers = registers_at(CODE + BY_X29 + 8, 10, 0, 0);
+    registers.known = 1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_PC;
+    put_record(20, 0, SIGN | (CODE + ROOT + 4));
+    text[ROOT / 4] = 0xd63f0100; /* blr x8 */
+    struct unwind_remote_walk walk = {.pcs = pcs, .capacity = 64};
+    low = place(10);
+    unwind_remote_walk(&remote, &registers, &walk);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_REGISTER);
+    CHECK(unwind_remote_search(&remote, &walk));
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.count, ==, 2);
+    CHECK_INT(pcs[1], ==, CODE + ROOT + 4);
+    text[ROOT / 4] = 0;
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
