@@ -239,12 +239,6 @@ UNWIND_INLINE enum unwind_step unwind_step_link(const struct unwind_access *acce
     return UNWIND_STEP_POINTER;
 }
 
-/* Code of a file's symbol without frame pointers. */
-UNWIND_INLINE enum unwind_step unwind_step_bare(const struct unwind_access *access, void *walk,
-                                                struct unwind_registers *registers) {
-    return unwind_step_link(access, walk, registers);
-}
-
 /* Code without a rule may still have frame pointers. One is believed if it is aligned, points up
  * the stack and its return address is in code. */
 UNWIND_INLINE enum unwind_step unwind_step_pointer(const struct unwind_access *access, void *walk,

@@ -89,12 +89,6 @@ UNWIND_INLINE bool unwind_is_owned(void *walk, uint64_t sp, uint64_t place) {
     return place >= sp - UNWIND_RED_ZONE;
 }
 
-/* Code of a file's symbol without frame pointers. */
-UNWIND_INLINE enum unwind_step unwind_step_bare(const struct unwind_access *access, void *walk,
-                                                struct unwind_registers *registers) {
-    return UNWIND_STEP_NO_TABLE;
-}
-
 /* Whether an interrupted function without a rule may have no frame yet, no frame any more, or none
  * at all: a return address is at the top of the stack, or just below the caller's rbp. Then rbp is
  * the caller's, and following it would leave the caller out. */
@@ -107,6 +101,12 @@ UNWIND_INLINE bool unwind_may_lack_frame(const struct unwind_access *access, voi
         return true;
     return word == registers->value[UNWIND_REG_FP] && access->load(walk, sp + 8, &word) &&
            access->is_code(walk, word - 1);
+}
+
+/* By a return address in a register, where machines have that. */
+UNWIND_INLINE enum unwind_step unwind_step_link(const struct unwind_access *access, void *walk,
+                                                struct unwind_registers *registers) {
+    return UNWIND_STEP_NO_TABLE;
 }
 
 /* Code without a rule may still have frame pointers. One is believed if it is aligned, points up

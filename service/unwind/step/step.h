@@ -73,7 +73,7 @@ UNWIND_INLINE enum unwind_step unwind_step_gap(const struct unwind_access *acces
     if (rule && rule->cfa_add == UNWIND_NONE_COMPLEX)
         return UNWIND_STEP_RULE;
     if (rule && rule->cfa_add != UNWIND_NONE_GAP)
-        return is_exact ? unwind_step_bare(access, walk, registers) : UNWIND_STEP_NO_TABLE;
+        return is_exact ? unwind_step_link(access, walk, registers) : UNWIND_STEP_NO_TABLE;
     /* Code without unwind information in a file that has some, such as V8's builtins in node, has
      * frame pointers by convention. */
     return unwind_step_pointer(access, walk, registers, is_exact, wanted);

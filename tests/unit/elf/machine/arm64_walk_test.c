@@ -36,7 +36,7 @@ enum {
     LOSES = 0x7a0,   /* loses x30 */
     GO = 0x7c0,      /* sp + 32; stores x30 at sp and x29 below it */
     FORGETS = 0x7e0, /* sp + 32 as RECORD, but loses x19 */
-    BARE = 0x7f0     /* a symbol without a rule and without a frame pointer */
+    BARE = 0x7f0     /* no function is known, and none has a frame record, as in the vdso */
 };
 
 static struct sonde_buf table;
@@ -53,10 +53,10 @@ static void add_rules(struct unwind_rows *rows) {
     struct unwind_rule record = rule(UNWIND_CFA_RSP, 32, -4, -3), forgets = record;
     struct unwind_rule by_x19 = rule(UNWIND_CFA_REG, 64, UNWIND_SAME, -1);
     struct unwind_rule complex = rule(UNWIND_CFA_NONE, 0, 0, 0);
-    struct unwind_rule bare = rule(UNWIND_CFA_NONE, 0, 0, 0);
     struct unwind_rule in_x9 = rule(UNWIND_CFA_RETURN, 0, UNWIND_SAME, UNWIND_LOST);
     struct unwind_rule signal = rule(UNWIND_CFA_SIGNAL, 128, 0, 0);
     struct unwind_rule loses = rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_LOST);
+    struct unwind_rule bare = rule(UNWIND_CFA_NONE, 0, 0, 0);
     struct unwind_rule rules[] = {rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_SAME),
                                   record,
                                   rule(UNWIND_CFA_END, 0, 0, 0),
@@ -77,8 +77,8 @@ static void add_rules(struct unwind_rows *rows) {
     rules[3].cfa_register = UNWIND_REG_NEAR;
     rules[6].cfa_add = UNWIND_NONE_COMPLEX;
     rules[9].cfa_register = 9;
-    rules[12].arm64.near[0] = UNWIND_NEAR_LOST;
     rules[13].cfa_add = UNWIND_NONE_NO_POINTER;
+    rules[12].arm64.near[0] = UNWIND_NEAR_LOST;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++)
         unwind_rows_add(rows, at[i], &rules[i]);
     unwind_rows_gap(rows, 0x800);
