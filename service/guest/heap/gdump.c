@@ -32,8 +32,8 @@ bool gdump_is_name(const char *name) {
 
 static void catch_file(const char *name) {
     int none = -1;
-    int fd = (int)raw_call3(SYS_openat, AT_FDCWD, (long)name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    raw_call3(SYS_unlinkat, AT_FDCWD, (long)name, 0);
+    int fd = (int)system_open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    system_unlink(name);
     if (fd < 0)
         return;
     if (atomic_compare_exchange_strong(&caught, &none, fd)) {

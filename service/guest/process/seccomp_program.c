@@ -16,14 +16,9 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
-/* All that the guest and the libc functions in it call, perf_event_open apart. Newer machines have
- * fewer calls. */
+/* All that the guest and the libc functions in it call, perf_event_open apart. */
 static const uint16_t guest_calls[] = {
-#ifdef SYS_access
-    SYS_access,
-#else
-    SYS_faccessat,
-#endif
+    SYSTEM_GUEST_CALLS,
     SYS_brk,
     SYS_capget,
     SYS_clock_gettime,
@@ -45,9 +40,7 @@ static const uint16_t guest_calls[] = {
     SYS_getpid,
     SYS_getppid,
     SYS_getrandom,
-#ifdef SYS_getrlimit
     SYS_getrlimit,
-#endif
     SYS_getsockopt,
     SYS_gettid,
     SYS_inotify_add_watch,
@@ -61,15 +54,7 @@ static const uint16_t guest_calls[] = {
     SYS_munmap,
     SYS_nanosleep,
     SYS_newfstatat,
-#ifdef SYS_open
-    SYS_open,
-#endif
     SYS_openat,
-#ifdef SYS_poll
-    SYS_poll,
-#else
-    SYS_ppoll,
-#endif
     SYS_ppoll,
     SYS_prctl,
     SYS_pread64,
@@ -77,11 +62,6 @@ static const uint16_t guest_calls[] = {
     SYS_process_vm_readv,
     SYS_pwrite64,
     SYS_read,
-#ifdef SYS_readlink
-    SYS_readlink,
-#else
-    SYS_readlinkat,
-#endif
     SYS_recvfrom,
     SYS_recvmsg,
     SYS_rseq,
@@ -104,7 +84,6 @@ static const uint16_t guest_calls[] = {
     SYS_timer_delete,
     SYS_timer_settime,
     SYS_uname,
-    SYS_unlinkat,
     SYS_wait4,
     SYS_waitid,
     SYS_write,

@@ -195,6 +195,8 @@ static enum unwind_step rare_step(struct walk *walk, const struct unwind_registe
         registers.known = WALK_ALWAYS_KNOWN;
     }
     enum unwind_step step = walk_step(walk, &registers, place->key);
+    if (!unwind_step_is_end(step) && !unwind_is_known(&registers, UNWIND_REG_SP))
+        return UNWIND_STEP_NEEDS;
     place->sp = registers.value[UNWIND_REG_SP];
     place->bp = registers.value[UNWIND_REG_FP];
     place->pc = registers.value[UNWIND_REG_PC];

@@ -22,13 +22,13 @@
 static bool may_call(const struct walk_map *map, const struct walk_copy *copy, uint64_t target,
                      uint64_t key) {
     const struct unwind_rule *there = walk_look_up(map, target).rule;
-    uint64_t code = 0;
-    bool is_read = copy->read(copy->context, target, &code, sizeof code);
-    if (there && is_read && unwind_is_plt_entry(there, code))
+    uint64_t code;
+    if (there && unwind_is_plt_rule(there))
         return true;
     if (!there || !unwind_is_entry(there))
         return false;
-    return (target <= key && key - target < FUNCTION_BYTES) || (is_read && unwind_is_stub(code));
+    return (target <= key && key - target < FUNCTION_BYTES) ||
+           (copy->read(copy->context, target, &code, sizeof code) && unwind_is_stub(code));
 }
 
 enum verdict { NO_CALL, DIRECT_CALL, POINTER_CALL };
@@ -49,16 +49,16 @@ static bool is_plausible(const struct walk *walk, uint64_t place, uint64_t bp) {
     return bp <= 1 || (bp % 8 == 0 && bp > place && bp - walk->low <= walk->span);
 }
 
-/* Searches for rbp of the current frame, whose CFA is rbp + offset. */
+/* Searches for rbp of the current frame, whose return address is at rbp + offset. */
 static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
                          struct unwind_registers *registers, uint64_t key, uint64_t offset) {
     uint64_t sp = registers->value[UNWIND_REG_SP];
     for (uint64_t bp = (sp + 7) & ~7ull; bp - sp < SEARCH_BYTES; bp += 8) {
         uint64_t pc, saved;
-        uint64_t top = bp + offset - 8;
+        uint64_t top = bp + offset;
         if (!walk_load_bounded(walk, top, &pc) || !walk_load_bounded(walk, top - 8, &saved))
             return false;
-        enum verdict verdict = judge(walk, copy, pc, key);
+        enum verdict verdict = judge(walk, copy, unwind_strip(pc), key);
         if (verdict == NO_CALL || (verdict == POINTER_CALL && !is_plausible(walk, bp, saved)))
             continue;
         registers->value[UNWIND_REG_FP] = bp;
@@ -76,7 +76,7 @@ static bool find_missing(struct walk *walk, const void *copy, struct unwind_regi
     int64_t offset = rule ? rule->cfa_offset : 16;
     if (!wants_rbp || unwind_is_known(registers, UNWIND_REG_FP) || offset < 16 || offset > 4096)
         return false;
-    return find_pointer(walk, copy, registers, key, (uint64_t)offset);
+    return find_pointer(walk, copy, registers, key, (uint64_t)(offset + unwind_pc_offset(rule)));
 }
 
 void walk_from_copy(uint64_t pc, uint64_t sp, const struct walk_map *map,

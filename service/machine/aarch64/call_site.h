@@ -31,9 +31,12 @@ static inline bool unwind_is_stub(uint64_t code) {
     return (first & 0x9f00001f) == 0x90000010;
 }
 
-/* Whether an entry of the linkage table has that rule and begins with these 8 bytes. */
-static inline bool unwind_is_plt_entry(const struct unwind_rule *rule, uint64_t code) {
-    return rule->cfa == UNWIND_CFA_RSP && rule->cfa_offset == 0 && unwind_is_stub(code);
+/* Whether only entries of the linkage table have that rule. If UNWIND_PLT_HAS_RULES is 0, they have
+ * the rule of any function's entry, and their code shows them. */
+#define UNWIND_PLT_HAS_RULES 0
+
+static inline bool unwind_is_plt_rule(const struct unwind_rule *rule) {
+    return false;
 }
 
 #endif

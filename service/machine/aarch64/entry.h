@@ -8,8 +8,8 @@
 
 #include "service/machine/own/registers.h"
 
-#define ENTRY_MODE    0xfu  /* of pstate: 0 = of a program */
-#define ENTRY_MODE_32 0x10u /* of pstate */
+#define ENTRY_MODE    0xfu  /* exception level and stack bits of pstate; 0 = user mode */
+#define ENTRY_MODE_32 0x10u /* 32-bit mode */
 
 /* The beginning of the kernel's struct pt_regs. */
 struct entry_registers {
@@ -20,7 +20,7 @@ static inline uint64_t entry_sp(const struct entry_registers *entry) {
     return entry->sp;
 }
 
-/* 64 or 32: what the program is made for; 0 = it was not a program that entered the kernel. */
+/* 64 or 32: what the program is made for; 0 = the kernel was not entered from user mode. */
 static inline unsigned entry_bits(const struct entry_registers *entry) {
     return entry->pstate & ENTRY_MODE ? 0 : entry->pstate & ENTRY_MODE_32 ? 32 : 64;
 }

@@ -27,7 +27,9 @@
 #define UNWIND_RED_ZONE  8u /* Go stores x29 just below sp */
 #define UNWIND_SIGNATURE (0x7full << 48)
 
-/* The address in a word of the stack that may be a signed return address. */
+/* The address in a word of the stack that may be a signed return address. Addresses of programs are
+ * assumed to have 48 bits. Where the kernel is built for fewer, signed addresses keep a part of
+ * their signature. Larger ones exist only in a program that asks the kernel for them. */
 UNWIND_INLINE uint64_t unwind_strip(uint64_t address) {
     return address & ~UNWIND_SIGNATURE;
 }
@@ -71,6 +73,11 @@ UNWIND_INLINE uint64_t unwind_pc_place(uint64_t caller_sp, uint64_t fp_place) {
     return fp_place + 8;
 }
 
+/* From the CFA to the return address of a frame that has stored it, in bytes. rule: NULL = none. */
+UNWIND_INLINE int64_t unwind_pc_offset(const struct unwind_rule *rule) {
+    return rule && rule->arm64.link < UNWIND_LOST ? 8 * (int64_t)rule->arm64.link : -8;
+}
+
 /* Whether x29, if the return address is above sp, cannot be loaded. */
 UNWIND_INLINE bool unwind_is_fp_outside(const struct unwind_places *at, uint64_t sp, uint64_t low) {
     return at->pc - low < 8;
@@ -105,7 +112,10 @@ UNWIND_INLINE enum unwind_step unwind_find_cfa(const struct unwind_access *acces
                                             : rule->cfa_register;
     if (by_sp && !unwind_is_known(registers, UNWIND_REG_SP) &&
         unwind_is_known(registers, UNWIND_REG_FP) && unwind_has_record(rule)) {
-        *cfa = unwind_place(registers->value[UNWIND_REG_FP], -rule->arm64.frame);
+        uint64_t fp = registers->value[UNWIND_REG_FP], next;
+        if (access->load(walk, fp, &next) && next != 0 && next <= fp) /* not a frame record */
+            return UNWIND_STEP_NEEDS;
+        *cfa = unwind_place(fp, -rule->arm64.frame);
         return UNWIND_STEP_CALLER;
     }
     if (!unwind_is_known(registers, *wanted))
@@ -187,7 +197,7 @@ UNWIND_INLINE enum unwind_step unwind_step_rule(const struct unwind_access *acce
                                                 const struct unwind_rule *rule, uint32_t *wanted) {
     uint64_t cfa, address;
     bool is_stored = rule->cfa != UNWIND_CFA_RETURN && unwind_has_place(rule->arm64.link);
-    if (!is_stored && rule->arm64.link == UNWIND_LOST)
+    if (rule->cfa != UNWIND_CFA_RETURN && rule->arm64.link == UNWIND_LOST)
         return UNWIND_STEP_RULE;
     enum unwind_step found = unwind_find_cfa(access, walk, registers, rule, &cfa, wanted);
     if (found == UNWIND_STEP_CALLER)
@@ -212,10 +222,9 @@ UNWIND_INLINE void unwind_go_to(struct unwind_registers *registers, uint64_t pc,
     registers->known |= 1ull << UNWIND_REG_PC;
 }
 
-/* The x30 of an interrupted function is its return address or, after it has called something, an
- * address of its own. It is the former if it points into a function with a rule, as where C calls
- * assembler code. Then that code is a leaf without a frame, or its frame record has the same
- * address. */
+/* x30 of an interrupted function is its return address until the function calls something; then it
+ * points into the function itself. A function without a rule has x30 in a function with one only in
+ * the first case, for example assembler code that C has called. So x30 is the return address. */
 UNWIND_INLINE enum unwind_step unwind_step_link(const struct unwind_access *access, void *walk,
                                                 struct unwind_registers *registers) {
     uint64_t address = unwind_strip(registers->value[UNWIND_REG_LINK]);

@@ -5,11 +5,16 @@
 #ifndef SONDE_SERVICE_MACHINE_OWN_SYSTEM_H
 #define SONDE_SERVICE_MACHINE_OWN_SYSTEM_H
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 
 #define SYSTEM_AUDIT_ARCH AUDIT_ARCH_AARCH64
+
+/* Calls of the guest (service/guest/process/seccomp_program.c) that not every machine has. */
+#define SYSTEM_GUEST_CALLS SYS_faccessat, SYS_readlinkat, SYS_unlinkat
 
 #define SYSTEM_TLS_IS_BELOW 0 /* static thread-local storage, of the descriptor */
 
@@ -32,6 +37,15 @@ static inline long system_call3(long number, long a, long b, long c) {
     register long x2 __asm__("x2") = c;
     __asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
     return x0;
+}
+
+/* A file descriptor; the file exists. */
+static inline long system_open(const char *name, int flags) {
+    return system_call3(SYS_openat, AT_FDCWD, (long)name, flags);
+}
+
+static inline long system_unlink(const char *name) {
+    return system_call3(SYS_unlinkat, AT_FDCWD, (long)name, 0);
 }
 
 /* The end of the calling thread's descriptor. Its stack is below it. Static thread-local storage is

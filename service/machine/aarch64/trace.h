@@ -14,6 +14,8 @@
 #include <string.h>
 #include <sys/user.h>
 
+#define TRACE_CAN_RESTART 0 /* a call that returned EINTR, with trace_restart */
+
 /* All are known. */
 static inline void trace_take_registers(struct unwind_registers *registers,
                                         const struct user_regs_struct *from) {

@@ -69,6 +69,11 @@ UNWIND_INLINE uint64_t unwind_pc_place(uint64_t caller_sp, uint64_t fp_place) {
     return caller_sp - 8;
 }
 
+/* From the CFA to the return address, in bytes. rule: NULL = none. */
+UNWIND_INLINE int64_t unwind_pc_offset(const struct unwind_rule *rule) {
+    return -8;
+}
+
 /* Whether rbp, if the return address is above sp, cannot be loaded, or is out of the frame. */
 UNWIND_INLINE bool unwind_is_fp_outside(const struct unwind_places *at, uint64_t sp, uint64_t low) {
     return at->fp - sp > at->pc - sp;

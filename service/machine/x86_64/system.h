@@ -8,8 +8,12 @@
 #include <linux/audit.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 
 #define SYSTEM_AUDIT_ARCH AUDIT_ARCH_X86_64
+
+/* Calls of the guest (service/guest/process/seccomp_program.c) that not every machine has. */
+#define SYSTEM_GUEST_CALLS SYS_access, SYS_open, SYS_poll, SYS_readlink, SYS_unlink
 
 #define SYSTEM_TLS_IS_BELOW 1 /* static thread-local storage, of the descriptor */
 
@@ -32,6 +36,15 @@ static inline long system_call3(long number, long a, long b, long c) {
                      : "a"(number), "D"(a), "S"(b), "d"(c)
                      : "rcx", "r11", "memory");
     return result;
+}
+
+/* A file descriptor; the file exists. */
+static inline long system_open(const char *name, int flags) {
+    return system_call3(SYS_open, (long)name, flags, 0);
+}
+
+static inline long system_unlink(const char *name) {
+    return system_call3(SYS_unlink, (long)name, 0, 0);
 }
 
 /* The address of the calling thread's descriptor. Its stack is below it, with static thread-local

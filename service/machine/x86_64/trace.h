@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/user.h>
 
+#define TRACE_CAN_RESTART   1 /* a call that returned EINTR, with trace_restart */
 #define TRACE_SYSCALL_BYTES 2 /* 0f 05 */
 
 /* All are known. */

@@ -140,6 +140,18 @@ static bool is_one_function(const struct state *state, uint64_t from, uint64_t t
     return row == last;
 }
 
+/* Whether a call of `callee` is one of the linkage table, which may reach any function. */
+static bool is_plt_entry(const struct state *state, uint64_t callee) {
+    struct unwind_code there;
+    uint64_t code;
+    if (!state->remote->find(state->remote->context, callee, &there) || !there.image)
+        return false;
+    const struct unwind_rule *rule = unwind_table_rule(there.image, callee - there.bias);
+    return UNWIND_PLT_HAS_RULES
+               ? unwind_is_plt_rule(rule)
+               : unwind_is_entry(rule) && read_word(state, callee, &code) && unwind_is_stub(code);
+}
+
 /* Whether a return address follows a call. A direct call must call the function that holds pc. */
 static bool follows_a_call(const struct state *state, uint64_t address, uint64_t pc, bool *direct) {
     struct unwind_code code;
@@ -149,15 +161,8 @@ static bool follows_a_call(const struct state *state, uint64_t address, uint64_t
         return false;
     *direct = false;
     if (unwind_is_direct_call(before, address, &callee)) {
-        struct unwind_code there;
-        uint64_t stub;
         *direct = is_one_function(state, callee, pc);
-        if (*direct)
-            return true;
-        /* A call of a PLT stub may reach any function. */
-        return state->remote->find(state->remote->context, callee, &there) && there.image &&
-               read_word(state, callee, &stub) &&
-               unwind_is_plt_entry(unwind_table_rule(there.image, callee - there.bias), stub);
+        return *direct || is_plt_entry(state, callee);
     }
     return unwind_is_pointer_call(before);
 }
@@ -187,6 +192,7 @@ static bool search(struct state *state, bool only_direct) {
         bool direct;
         if (!read_word(state, frame, &caller_bp) || !read_word(state, frame + 8, &address))
             return false;
+        address = unwind_strip(address);
         if (!follows_a_call(state, address, state->key, &direct) || direct != only_direct)
             continue;
         state->walk->tries++;

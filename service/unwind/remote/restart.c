@@ -85,6 +85,8 @@ bool restart_is_transparent(pid_t pid, const struct tracee_snapshot *snapshot) {
 }
 
 bool restart_has_no_timeout(const struct tracee_snapshot *snapshot) {
+    if (!TRACE_CAN_RESTART)
+        return false;
     switch (snapshot->call) {
 #ifdef SYS_epoll_wait
     case SYS_epoll_wait:

@@ -30,9 +30,13 @@ UNWIND_INLINE void unwind_take_context(struct unwind_registers *registers, const
  * That code may have run on another stack. */
 UNWIND_INLINE enum unwind_step unwind_step_signal(const struct unwind_access *access, void *walk,
                                                   struct unwind_registers *registers,
-                                                  const struct unwind_rule *rule) {
+                                                  const struct unwind_rule *rule,
+                                                  uint32_t *wanted) {
     uint64_t sp = registers->value[UNWIND_REG_SP];
     uint64_t context = sp + (uint64_t)(int64_t)rule->cfa_offset;
+    *wanted = UNWIND_REG_SP;
+    if (!unwind_is_known(registers, UNWIND_REG_SP))
+        return UNWIND_STEP_NEEDS;
     for (uint32_t i = 0; i < UNWIND_REGISTERS; i++)
         if (!access->load(walk, context + unwind_context_offset(i), &registers->value[i]))
             return UNWIND_STEP_BAD_STACK;
@@ -63,7 +67,7 @@ UNWIND_INLINE enum unwind_step unwind_step_gap(const struct unwind_access *acces
     const struct unwind_rule *entry =
         is_exact ? NULL : unwind_entry_rule(access, walk, key + 1, is_padded);
     if (entry && entry->cfa == UNWIND_CFA_SIGNAL)
-        return unwind_step_signal(access, walk, registers, entry);
+        return unwind_step_signal(access, walk, registers, entry, wanted);
     if (entry)
         return UNWIND_STEP_ENTRY;
     if (rule && rule->cfa_add == UNWIND_NONE_COMPLEX)
@@ -89,7 +93,7 @@ UNWIND_INLINE enum unwind_step unwind_step(const struct unwind_access *access, v
     if (rule->cfa == UNWIND_CFA_END)
         return UNWIND_STEP_ROOT;
     if (rule->cfa == UNWIND_CFA_SIGNAL)
-        return unwind_step_signal(access, walk, registers, rule);
+        return unwind_step_signal(access, walk, registers, rule, wanted);
     return unwind_step_rule(access, walk, registers, rule, wanted);
 }
 

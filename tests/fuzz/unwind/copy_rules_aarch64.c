@@ -14,6 +14,7 @@ void fuzz_set_saved(uint32_t i, struct unwind_rule *rule) {
         rule->cfa = UNWIND_CFA_RSP;
     rule->arm64.frame = frames[i % 6];
     rule->arm64.link = links[i % 6];
+    rule->cfa_register = (uint8_t)(16 + i % 16);
     for (uint32_t k = 0; k < UNWIND_NEAR_COUNT; k++)
         rule->arm64.near[k] = (i >> k) % 3 ? UNWIND_NEAR_SAME : (int8_t)(k + 2);
 }

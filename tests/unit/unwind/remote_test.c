@@ -15,7 +15,7 @@
 
 /* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root,
  * at + 0x300 a function that finds its frame from rbx, at + 0x400 a gap, at + 0x700 a signal
- * trampoline. From 2 * CODE on there is JIT code. */
+ * trampoline, at + 0x7f0 an entry of the linkage table. From 2 * CODE on there is JIT code. */
 static struct sonde_buf table;
 static uint64_t words[WORDS];
 static uint8_t text[0x800];
@@ -57,6 +57,8 @@ static void build(void) {
     add(&rows, 0x600, complex);
     add(&rows, 0x700, rule(UNWIND_CFA_SIGNAL, 0, UNWIND_SAME));
     unwind_rows_gap(&rows, 0x740);
+    add(&rows, 0x7f0, rule(UNWIND_CFA_PLT, 8, UNWIND_SAME));
+    unwind_rows_gap(&rows, 0x800);
     CHECK_INT(unwind_rows_write(&rows, &table), ==, SONDE_OK);
     unwind_rows_finish(&rows);
 }
@@ -142,6 +144,18 @@ TEST(the_search_finds_the_frame_whose_return_address_follows_a_call_of_the_funct
     CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
     CHECK_INT(walk.guessed, ==, 1);
     CHECK_INT(walk.count, ==, 3);
+    CHECK_INT(pcs[2], ==, CODE + 0x260);
+}
+
+TEST(the_search_knows_an_entry_of_the_linkage_table_without_reading_it) {
+    build();
+    uint64_t word, entry = CODE + 0x7fc;
+    CHECK(!read_word(NULL, entry, &word));
+    words[10] = CODE + 0x150;
+    words[20] = 0, words[21] = call(0x260, (uint32_t)(entry - CODE));
+    struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
+    CHECK(unwind_remote_search(&remote, &walk));
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
     CHECK_INT(pcs[2], ==, CODE + 0x260);
 }
 

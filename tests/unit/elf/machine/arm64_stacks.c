@@ -26,6 +26,7 @@
 #define BYTES  (1u << 20)
 #define WORDS  (BYTES / 8)
 #define FRAMES 24u
+#define TRIES  10000u /* to make one stack */
 #define FIRST  ARM64_FIRST
 #define LAST   ARM64_LAST
 #define SP     UNWIND_REG_SP
@@ -40,6 +41,7 @@ struct maker {
     struct sonde_buf table;
     struct usable *rows;
     size_t count, capacity;
+    bool has_caller; /* a row that stores x30 */
     uint64_t seed;
     uint64_t words[WORDS];
     uint64_t value[UNWIND_REGISTERS]; /* of the frame that was made last */
@@ -78,6 +80,7 @@ static void take_row(void *context, uint64_t address, const struct arm64_row *ro
         maker->rows = realloc(maker->rows, maker->capacity * sizeof *maker->rows);
     }
     maker->rows[maker->count++] = (struct usable){address, *row};
+    maker->has_caller |= is_saved(row, LAST);
 }
 
 /* A frame that has called another has saved its return address. */
@@ -131,13 +134,16 @@ static bool add_frame(struct maker *maker, const struct usable *from, bool is_le
     return true;
 }
 
-static void make(struct maker *maker, struct arm64_stacks *stacks) {
+/* False if the rows do not fit. */
+static bool make(struct maker *maker, struct arm64_stacks *stacks) {
     uint32_t depth = 2 + (uint32_t)(any(maker) % (FRAMES - 2));
     for (unsigned i = FIRST; i < LAST; i++)
         maker->value[i] = noise(maker);
     maker->value[SP] = STACK + BYTES - 4096;
     maker->depth = 0;
-    while (maker->depth < depth) {
+    for (unsigned tries = 0; maker->depth < depth; tries++) {
+        if (tries == TRIES)
+            return false;
         bool is_leaf = maker->depth + 1 == depth;
         const struct usable *from = pick(maker, is_leaf);
         if (!add_frame(maker, from, is_leaf))
@@ -147,6 +153,7 @@ static void make(struct maker *maker, struct arm64_stacks *stacks) {
         stacks->by_other += from->row.base != SP && from->row.base != 29;
     }
     stacks->frames += depth;
+    return true;
 }
 
 /* --- walks --- */
@@ -219,19 +226,24 @@ static void walk_as_another_process(struct maker *maker, const struct unwind_reg
     stacks->lost += is_right && !are_registers(maker, &walk.at_end);
 }
 
-static void walk_rounds(struct maker *maker, unsigned rounds, struct arm64_stacks *stacks) {
+static sonde_err walk_rounds(struct maker *maker, unsigned rounds, struct arm64_stacks *stacks) {
     struct unwind_walker *walker = unwind_walker_create();
+    bool is_made = true;
     for (size_t i = 0; i < WORDS; i++)
         maker->words[i] = noise(maker);
     for (unsigned i = 0; i < rounds && walker; i++) {
         struct unwind_registers registers = {.known = UNWIND_ALL_KNOWN};
-        make(maker, stacks);
+        is_made = make(maker, stacks);
+        if (!is_made)
+            break;
         memcpy(registers.value, maker->value, sizeof registers.value);
         registers.value[UNWIND_REG_PC] = maker->pcs[maker->depth - 1];
         walk_copy(maker, walker, &registers, stacks);
         walk_as_another_process(maker, &registers, stacks);
     }
+    sonde_err err = !walker ? SONDE_OUT_OF_MEMORY : is_made ? SONDE_OK : SONDE_CORRUPT;
     unwind_walker_destroy(walker);
+    return err;
 }
 
 sonde_err arm64_stacks_walk(const char *path, unsigned rounds, struct arm64_stacks *stacks,
@@ -246,7 +258,7 @@ sonde_err arm64_stacks_walk(const char *path, unsigned rounds, struct arm64_stac
         err = arm64_rows_read(path, take_row, maker);
     stacks->rows = maker->count;
     if (!err && maker->count)
-        walk_rounds(maker, rounds, stacks);
+        err = maker->has_caller ? walk_rounds(maker, rounds, stacks) : SONDE_CORRUPT;
     sonde_buf_finish(&maker->table);
     free(maker->rows);
     free(maker);

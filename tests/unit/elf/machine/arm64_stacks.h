@@ -17,7 +17,8 @@ struct arm64_stacks {
 };
 
 /* Walks `rounds` stacks of random functions of the file. Prints the first that goes wrong. Errors
- * of arm64_rows_build and arm64_rows_read. */
+ * of arm64_rows_build and arm64_rows_read; SONDE_CORRUPT: there are rows, but none stores x30, or
+ * they do not fit together. */
 SONDE_MUST_USE sonde_err arm64_stacks_walk(const char *path, unsigned rounds,
                                            struct arm64_stacks *stacks, struct sonde_diag *diag);
 

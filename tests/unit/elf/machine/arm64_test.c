@@ -101,6 +101,7 @@ TEST(arm64_cfa_can_be_relative_to_any_register_and_x30_in_another) {
     CHECK_INT(at("f", 4)->cfa_offset, ==, 64);
     CHECK_INT(at("f", 8)->cfa, ==, UNWIND_CFA_RETURN);
     CHECK_INT(at("f", 8)->cfa_register, ==, 9);
+    CHECK_INT(at("f", 8)->arm64.link, ==, UNWIND_LOST);
     CHECK_INT(at("f", 12)->cfa, ==, UNWIND_CFA_RSP);
     CHECK_INT(at("f", 12)->arm64.link, ==, UNWIND_SAME);
     CHECK_INT(at("f", 16)->cfa, ==, UNWIND_CFA_END);

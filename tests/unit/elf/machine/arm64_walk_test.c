@@ -53,7 +53,7 @@ static void add_rules(struct unwind_rows *rows) {
     struct unwind_rule record = rule(UNWIND_CFA_RSP, 32, -4, -3), forgets = record;
     struct unwind_rule by_x19 = rule(UNWIND_CFA_REG, 64, UNWIND_SAME, -1);
     struct unwind_rule complex = rule(UNWIND_CFA_NONE, 0, 0, 0);
-    struct unwind_rule in_x9 = rule(UNWIND_CFA_RETURN, 0, UNWIND_SAME, UNWIND_SAME);
+    struct unwind_rule in_x9 = rule(UNWIND_CFA_RETURN, 0, UNWIND_SAME, UNWIND_LOST);
     struct unwind_rule signal = rule(UNWIND_CFA_SIGNAL, 128, 0, 0);
     struct unwind_rule loses = rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_LOST);
     struct unwind_rule bare = rule(UNWIND_CFA_NONE, 0, 0, 0);
@@ -122,8 +122,13 @@ static bool find_remote(void *context, uint64_t pc, struct unwind_code *code) {
 }
 
 static uint64_t low;
+static uint32_t text[0x800 / 4];
 
 static bool read_remote(void *context, uint64_t address, uint64_t *word) {
+    if (address - CODE <= sizeof text - 8) {
+        memcpy(word, (const uint8_t *)text + (address - CODE), 8);
+        return true;
+    }
     if (address < low - 8 || address > STACK + sizeof words - 8)
         return false;
     memcpy(word, (const uint8_t *)words + (address - STACK), 8);
@@ -294,6 +299,23 @@ TEST(arm64_signed_return_addresses_lose_their_signature) {
     CHECK_WALK(walk_from(CODE + RECORD + 8, 10, 5, 0), UNWIND_COPY_BAD_STACK, 1);
 }
 
+TEST(arm64_a_search_finds_a_signed_return_address_behind_a_call) {
+    begin();
+    struct unwind_registers registers = registers_at(CODE + BY_X29 + 8, 10, 0, 0);
+    registers.known = 1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_PC;
+    put_record(20, 0, SIGN | (CODE + ROOT + 4));
+    text[ROOT / 4] = 0xd63f0100; /* blr x8 */
+    struct unwind_remote_walk walk = {.pcs = pcs, .capacity = 64};
+    low = place(10);
+    unwind_remote_walk(&remote, &registers, &walk);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_REGISTER);
+    CHECK(unwind_remote_search(&remote, &walk));
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.count, ==, 2);
+    CHECK_INT(pcs[1], ==, CODE + ROOT + 4);
+    text[ROOT / 4] = 0;
+}
+
 /* --- signals ---------------------------------------------------------------------------------- */
 
 /* The handler returns to the trampoline: siginfo is at sp, the ucontext 128 bytes above it. */
@@ -315,6 +337,15 @@ TEST(arm64_a_signal_frame_has_all_registers_of_the_interrupted_code) {
     CHECK(pcs[2] == ((CODE + LEAF) | UNWIND_COPY_EXACT));
     CHECK_INT(pcs[3], ==, CODE + BY_X29 + 8);
     CHECK_INT(pcs[4], ==, CODE + ROOT + 4);
+}
+
+TEST(arm64_a_signal_frame_is_not_read_if_sp_is_not_known) {
+    begin();
+    struct unwind_registers registers = registers_at(CODE + ROOT + 4, 200, 5, 0);
+    put_record(12, place(30), CODE + SIGNAL + 4);
+    interrupt(14, &registers); /* where sp would be if the record were at the end of its frame */
+    CHECK_WALK(walk_from(JIT + 8, 10, JIT + 4, place(12)), UNWIND_COPY_RULE, 2);
+    CHECK_INT(other.wanted, ==, UNWIND_REG_SP);
 }
 
 /* --- code without a rule ---------------------------------------------------------------------- */
@@ -352,6 +383,24 @@ TEST(arm64_assembler_code_that_c_has_called_returns_to_its_x30) {
     CHECK_WALK(walk_from(CODE + BARE + 4, 10, JIT + 8, place(12)), UNWIND_COPY_NO_TABLE, 1);
     put_record(10, place(12), CODE + BARE + 8); /* of a caller it is not */
     CHECK_WALK(walk_from(CODE + RECORD + 8, 10, CODE + RECORD, 0), UNWIND_COPY_NO_TABLE, 2);
+}
+
+TEST(arm64_a_leaf_with_a_symbol_and_no_rule_returns_to_its_x30) {
+    begin();
+    put_record(30, 0, CODE + ROOT + 4);
+    CHECK_WALK(walk_from(CODE + BARE + 8, 10, CODE + RECORD + 8, place(30)), UNWIND_COPY_ROOT, 3);
+    CHECK_INT(pcs[1], ==, CODE + RECORD + 8);
+    CHECK_WALK(walk_from(CODE + BARE + 8, 10, CODE + BARE + 4, place(30)), UNWIND_COPY_NO_TABLE, 1);
+    put_record(10, 0, CODE + BARE + 8); /* which is not the innermost frame */
+    CHECK_WALK(walk_from(CODE + RECORD + 8, 10, CODE + RECORD + 8, 0), UNWIND_COPY_NO_TABLE, 2);
+}
+
+TEST(arm64_x29_that_does_not_point_at_a_frame_record_finds_no_caller) {
+    begin();
+    put_record(12, place(30), CODE + RECORD + 8);
+    put_record(30, place(20), CODE + ROOT + 4); /* its caller's record would be below it */
+    CHECK_WALK(walk_from(JIT + 8, 10, JIT + 4, place(12)), UNWIND_COPY_RULE, 2);
+    CHECK_INT(other.wanted, ==, UNWIND_REG_SP);
 }
 
 TEST(arm64_an_implausible_frame_record_is_not_followed) {
@@ -434,8 +483,9 @@ TEST(arm64_a_call_is_recognized_by_the_instruction_before_its_return_address) {
 TEST(arm64_entries_of_linkage_tables_are_recognized_with_and_without_landing_pads) {
     struct unwind_rule entry = rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_SAME);
     struct unwind_rule pushed = rule(UNWIND_CFA_RSP, 16, UNWIND_SAME, -1);
-    CHECK(unwind_is_plt_entry(&entry, 0xf9400e1190000090));
-    CHECK(unwind_is_plt_entry(&entry, 0x90000090d503245f));
-    CHECK(!unwind_is_plt_entry(&entry, 0xf9400e1190000091)); /* adrp x17 */
-    CHECK(!unwind_is_plt_entry(&pushed, 0xf9400e1190000090));
+    CHECK(unwind_is_entry(&entry));
+    CHECK(!unwind_is_entry(&pushed));
+    CHECK(unwind_is_stub(0xf9400e1190000090));
+    CHECK(unwind_is_stub(0x90000090d503245f));
+    CHECK(!unwind_is_stub(0xf9400e1190000091)); /* adrp x17 */
 }
