@@ -35,12 +35,14 @@ def read(name):
 def test_the_example_of_the_documentation_finds_the_slower_function():
     with open("docs/ci.md", encoding="utf-8") as page:
         script = re.search(r"```sh\n(.*?)```", page.read(), re.S)[1]
-    script = script.replace("--runs 8", "--runs 4").replace("--report gate.xml", "--report gate.json")
-    out, err = run("sh", "-e", "-c", script)
+    for runs in (4, 8, 16):  # the report asks for more if neighbours disturb them
+        out, err = run("sh", "-e", "-c", script.replace("--runs 8", f"--runs {runs}").replace("--report gate.xml", "--report gate.json"))
+        if "could not be decided" not in out:
+            break
     check.contains(out, "slower: see gate.md")
-    check.contains(err, "run 4 of 4 of new")
+    check.contains(err, f"run {runs} of {runs} of new")
     report = json.loads(read("gate.json"))
-    check.equal((report["result"], report["base"]["runs"], report["new"]["runs"]), ("FAIL", 4, 4))
+    check.equal((report["result"], report["base"]["runs"], report["new"]["runs"]), ("FAIL", runs, runs))
     check.equal(report["causes"][0]["function"], "parse")
     check.equal(report["causes"][0]["callers"][0], "serve")
     check.contains(read("gate.md"), "| `parse` | +")
