@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 from tests.cli import check, perf_files as made
@@ -99,7 +100,10 @@ def annotate(*words, **options):
 
 
 def planted():
-    """70 samples at HOT, 20 at MIX, which is inlined, and 10 in other, which busy has called. {name: pc}"""
+    """70 samples at HOT, 20 at MIX, which is inlined, and 10 in other, which busy has called. {name: pc}
+
+    What tests before have left in the service's data is gone: tables of files with the same build-id."""
+    shutil.rmtree(f"{FOLDER}/data", ignore_errors=True)
     if PCS:
         return PCS
     write("planted.c", PLANTED)
