@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds for 64-bit Arm, and runs tests under qemu-user that need no ptrace, perf and BPF, on x86-64 with Debian 12.
+# Builds tests for 64-bit Arm, and runs those under qemu-user that need neither ptrace nor perf nor BPF, on x86-64 with Debian 12.
 #     bazel/test_arm64.sh                     those listed here
 #     bazel/test_arm64.sh //tests/unit/draw:all
 # The build has an output base of its own, so that the one for this machine is kept.

@@ -166,3 +166,33 @@ bool profile_same_types(const struct sonde_profile *a, const struct sonde_profil
     }
     return true;
 }
+
+static sonde_err add_wanted(struct sonde_profile *into, const struct sonde_profile *from,
+                            const bool *is_wanted) {
+    struct profile_copy copy;
+    struct profile_copied_sample out;
+    sonde_err err = profile_copy_init(&copy, into, from);
+    for (size_t i = 0; !err && i < sonde_profile_sample_count(from); i++) {
+        if (!is_wanted[i])
+            continue;
+        err = profile_copy_sample(&copy, i, 0, 0, &out);
+        if (!err)
+            err = sonde_profile_add_sample(into, &out.sample);
+    }
+    profile_copy_finish(&copy);
+    return err;
+}
+
+sonde_err profile_copy_wanted(const struct sonde_profile *from, const bool *is_wanted,
+                              const char *comment, struct sonde_profile **copy) {
+    struct sonde_profile *into = profile_copy_empty(from);
+    sonde_err err = into ? add_wanted(into, from, is_wanted) : SONDE_OUT_OF_MEMORY;
+    if (!err && comment)
+        err = sonde_profile_add_comment(into, comment);
+    if (err) {
+        sonde_profile_destroy(into);
+        into = NULL;
+    }
+    *copy = into;
+    return err;
+}

@@ -43,6 +43,11 @@ SONDE_MUST_USE sonde_err profile_copy_sample(struct profile_copy *copy, size_t i
 /* A profile without samples, with the types, info, comments and limit of `from`; NULL when out of
  * memory. */
 struct sonde_profile *profile_copy_empty(const struct sonde_profile *from);
+/* A copy with the samples that have is_wanted[index], and with one more comment (NULL: none). The
+ * caller destroys *copy, which is NULL after an error. SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
+SONDE_MUST_USE sonde_err profile_copy_wanted(const struct sonde_profile *from,
+                                             const bool *is_wanted, const char *comment,
+                                             struct sonde_profile **copy);
 bool profile_same_types(const struct sonde_profile *a, const struct sonde_profile *b);
 
 #endif

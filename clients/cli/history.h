@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Shared by `history` and `diff`: options that select a range of the history, and reading one
- * profile of it. Main thread only. */
+ * Shared by `history`, `diff`, `gate` and `annotate`: options that select a range of the history,
+ * and reading one profile of it. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_HISTORY_H
 #define SONDE_CLIENTS_CLI_HISTORY_H
 

@@ -4,19 +4,18 @@
 import { getJson } from './api.js';
 import { button, h, message, percent } from './dom.js';
 import { showDialog } from './menu.js';
+import { baseName } from './pprof.js';
 
 const ASKED = 200, AROUND = 8, WHOLE = 2000, TRIES = 5;
-const elfBase = ({ address, start, offset }) => BigInt(address) - BigInt(start) + BigInt(offset); // the place in the file
+const fileOffset = ({ address, start, offset }) => BigInt(address) - BigInt(start) + BigInt(offset);
 const hex = (value) => `0x${BigInt(value).toString(16)}`;
-const codeBase = (path) => path.slice(path.lastIndexOf('/') + 1);
 
 // The samples in a function's own code and in what is inlined there: { whole, counts: Map(place number, { self, total }) }. A sample counts
 // once for an address, however often its stack has it.
-export function countPlaces(profile, type, { name, module }, side = 0) {
+function countPlaces(profile, type, { name, module }) {
     const wanted = profile.functions.map((fn) => fn.name === name && fn.module === module), counts = new Map();
     let whole = 0;
     for (let s = 0; s < profile.stackCount; s++) {
-        if (profile.side && profile.side[s] !== side) continue;
         const value = profile.values[type][s], seen = new Set();
         let isLeaf = true;
         whole += value;
@@ -37,7 +36,7 @@ export function countPlaces(profile, type, { name, module }, side = 0) {
 }
 
 // The file with most of the samples: [{ place, self, total }], the largest first.
-export function hottestFile(profile, counts) {
+function hottestFile(profile, counts) {
     const files = new Map();
     for (const [at, count] of counts) {
         const place = profile.places[at], file = files.get(place.build) ?? { total: 0, items: [] };
@@ -49,11 +48,11 @@ export function hottestFile(profile, counts) {
     return first?.items.sort((a, b) => b.total - a.total) ?? [];
 }
 
-// Adds the samples to the instructions: { self, total } in shares. `shift` is what tells a place in the file from its ELF address.
-export function addCounts(instructions, items, whole, shift) {
+// Adds the samples to the instructions: { self, total } in shares. `shift` is the file offset of an address minus its ELF address.
+function addCounts(instructions, items, whole, shift) {
     const starts = instructions.map((one) => BigInt(one.address));
     for (const { place, self, total } of items) {
-        const address = elfBase(place) - shift;
+        const address = fileOffset(place) - shift;
         let low = 0, high = starts.length;
         while (low < high) {
             const middle = (low + high) >> 1;
@@ -68,7 +67,7 @@ export function addCounts(instructions, items, whole, shift) {
 }
 
 async function fetchCode(items, start) {
-    // History has places in files, of which any page with code says where they are.
+    // Addresses of the history are offsets in the file, so a mapping of one page at its own offset is enough to convert them.
     const { place } = items[0], near = items.filter((item) => item.place.start === place.start).slice(0, ASKED);
     const page = place.start ? null : near.map((item) => BigInt(item.place.address)).reduce((least, address) => address < least ? address : least) & ~0xfffn;
     const path = `/v1/code?build_id=${encodeURIComponent(place.build)}&start=${hex(page ?? place.start)}&offset=${hex(page ?? place.offset)}&address=${near.map((item) => hex(item.place.address)).join()}${start ? `&function=${hex(start)}` : ''}`;
@@ -78,7 +77,7 @@ async function fetchCode(items, start) {
 }
 
 function placeText(answer, number) {
-    const place = answer.places[number - 1], parent = answer.places[place.parent - 1], where = (one) => `${codeBase(answer.strings[one.file]) || '?'}:${one.line}`;
+    const place = answer.places[number - 1], parent = answer.places[place.parent - 1], where = (one) => `${baseName(answer.strings[one.file]) || '?'}:${one.line}`;
     return where(place) + (parent ? ` (${answer.strings[place.function]}, inlined at ${where(parent)})` : '');
 }
 
@@ -114,7 +113,7 @@ async function fillCode(box, items, whole, start) {
         const isChoice = answer.functions.filter((fn) => !fn.isPart).length > 1;
         if (!start && isChoice && !answer.withoutCode && !answer.instructions.length) return box.replaceChildren(message('hint', 'several functions have this name'), ...codeChoice(answer, (chosen) => fillCode(box, items, whole, chosen)));
         if (!Number(first.address)) return box.replaceChildren(message('hint', 'the samples are not in a function of that file'));
-        addCounts(answer.instructions, items, whole, elfBase(items[0].place) - BigInt(first.address));
+        addCounts(answer.instructions, items, whole, fileOffset(items[0].place) - BigInt(first.address));
         box.replaceChildren(...[answer.withoutCode && message('hint', answer.withoutCode), answer.withoutLines && message('hint', `no lines: ${answer.withoutLines}`), codeTable(answer)].filter(Boolean));
     } catch (error) {
         box.replaceChildren(message('error', error.message));

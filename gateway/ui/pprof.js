@@ -174,7 +174,7 @@ function placeName(mapping, module, address) {
     return `${name[0] === '[' ? name : `[${name}]`}+0x${place.toString(16)}`;
 }
 
-const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;
+export const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;
 
 // The frames of all locations, outermost first: those of location i are fns[n] and lines[n] for n in first[i]..first[i + 1].
 function resolve(file, profile) {

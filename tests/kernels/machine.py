@@ -12,9 +12,6 @@ import tempfile
 SUITES = {"bullseye": "5.10", "bookworm": "6.1", "trixie": "6.12"}
 HERE = os.path.dirname(os.path.abspath(__file__))
 LOADER = "/lib64/ld-linux-x86-64.so.2"
-EMULATOR = ["qemu-system-x86_64", "-cpu", "max"]
-ARM64_LOADER = "/lib/ld-linux-aarch64.so.1"
-ARM64_EMULATOR = ["qemu-system-aarch64", "-M", "virt", "-cpu", "max,pauth-impdef=on"]
 
 
 def kernel(folder, suite):
@@ -25,19 +22,6 @@ def kernel(folder, suite):
 def libraries(program):
     listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     return re.findall(r"(/[^ ]+) \(", listed)
-
-
-def arm64_libraries(programs, folders):
-    """{name: path} of the libraries that programs for 64-bit Arm need, found in these folders."""
-    found, left = {}, list(programs)
-    while left:
-        needed = subprocess.run(["readelf", "-d", left.pop()], capture_output=True, text=True, check=False).stdout
-        for name in re.findall(r"\(NEEDED\).*\[(.*)\]", needed):
-            path = next((path for path in (f"{folder}/{name}" for folder in folders) if os.path.exists(path)), None)
-            if path and name not in found:
-                found[name] = path
-                left.append(path)
-    return found
 
 
 def copy(path, root, to=None):
@@ -64,24 +48,6 @@ def make_root(root, prefix, spin):
     os.chmod(os.path.join(root, "init"), 0o755)
 
 
-def make_arm64_root(root, prefix, spin, packages):
-    """The same for 64-bit Arm, without curl. packages: the folder into which bazel/install_deps.sh --arm64 has unpacked Debian's."""
-    for folder in ("bin", "proc", "sys", "dev", "tmp", "run", "root", "etc", "var/lib"):
-        os.makedirs(os.path.join(root, folder))
-    copy(f"{packages}/bin/busybox", root, "/bin/busybox")
-    copy(spin, root, "/spin")
-    shutil.copytree(prefix, os.path.join(root, "sonde"), symlinks=True)
-    programs = [*glob.glob(f"{prefix}/bin/*"), f"{prefix}/lib/libsonde.so", spin]
-    folders = ["/usr/aarch64-linux-gnu/lib", f"{packages}/usr/lib/aarch64-linux-gnu", f"{packages}/lib/aarch64-linux-gnu"]
-    for name, path in arm64_libraries(programs, folders).items():
-        copy(path, root, f"/lib/{name}")
-    copy(f"/usr/aarch64-linux-gnu{ARM64_LOADER}", root, ARM64_LOADER)
-    for name in ("passwd", "group", "nsswitch.conf"):
-        copy(f"/etc/{name}", root)
-    copy(os.path.join(HERE, "guest.sh"), root, "/init")
-    os.chmod(os.path.join(root, "init"), 0o755)
-
-
 def add_policy(root, spin):
     """A program and the compiled profile of AppArmor that confines it."""
     copy(spin, root, "/confined/spin")
@@ -96,17 +62,11 @@ def pack(root, image):
 
 
 class Machine:
-    def __init__(self, prefix, spin, packages=None):
-        """packages: of 64-bit Arm, if the programs are for that."""
+    def __init__(self, prefix, spin):
         self.folder = tempfile.mkdtemp(prefix="kernels.")
         self.root = os.path.join(self.folder, "root")
         os.makedirs(self.root)
-        self.emulator = ARM64_EMULATOR if packages else EMULATOR
-        self.console = "ttyAMA0" if packages else "ttyS0"
-        if packages:
-            make_arm64_root(self.root, prefix, spin, packages)
-        else:
-            make_root(self.root, prefix, spin)
+        make_root(self.root, prefix, spin)
 
     def close(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -118,8 +78,8 @@ class Machine:
             file.write(cells)
         image = os.path.join(self.folder, "initrd")
         pack(self.root, image)
-        command = ["timeout", "-k", "5", str(seconds), *self.emulator, "-smp", str(cpus), "-m", str(mib), "-nographic",
-                   "-no-reboot", "-kernel", path, "-initrd", image, "-append", f"console={self.console} quiet panic=-1 {options}"]
+        command = ["timeout", "-k", "5", str(seconds), "qemu-system-x86_64", "-cpu", "max", "-smp", str(cpus), "-m", str(mib), "-nographic",
+                   "-no-reboot", "-kernel", path, "-initrd", image, "-append", f"console=ttyS0 quiet panic=-1 {options}"]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return done.stdout.decode("utf-8", "replace").replace("\r", "").splitlines()
 

@@ -115,39 +115,22 @@ static bool *find_locks(const struct sonde_profile *profile) {
     return is_found;
 }
 
-static sonde_err add_lock_samples(struct sonde_profile *into, const struct sonde_profile *from,
-                                  const bool *is_lock_location) {
-    struct profile_copy copy;
-    struct profile_copied_sample out;
-    sonde_err err = profile_copy_init(&copy, into, from);
-    for (size_t i = 0; !err && i < sonde_profile_sample_count(from); i++) {
-        struct sonde_sample sample = sonde_profile_sample(from, i);
-        bool is_wanted = false;
-        for (uint32_t k = 0; k < sample.location_count && k < LOCK_DEPTH; k++)
-            is_wanted |= is_lock_location[sample.locations[k]];
-        if (!is_wanted)
-            continue;
-        err = profile_copy_sample(&copy, i, 0, 0, &out);
-        if (!err)
-            err = sonde_profile_add_sample(into, &out.sample);
-    }
-    profile_copy_finish(&copy);
-    return err;
-}
-
 sonde_err sonde_profile_only_locks(const struct sonde_profile *profile,
                                    struct sonde_profile **copy) {
-    struct sonde_profile *into = profile_copy_empty(profile);
+    size_t count = sonde_profile_sample_count(profile);
     bool *is_lock_location = find_locks(profile);
-    sonde_err err = into && is_lock_location ? add_lock_samples(into, profile, is_lock_location)
-                                             : SONDE_OUT_OF_MEMORY;
-    if (!err)
-        err = sonde_profile_add_comment(into, "waits: only for mutexes and read-write locks");
-    free(is_lock_location);
-    if (err) {
-        sonde_profile_destroy(into);
-        into = NULL;
+    bool *is_wanted = calloc(count + 1, sizeof *is_wanted);
+    sonde_err err = SONDE_OUT_OF_MEMORY;
+    *copy = NULL;
+    for (size_t i = 0; is_lock_location && is_wanted && i < count; i++) {
+        struct sonde_sample sample = sonde_profile_sample(profile, i);
+        for (uint32_t k = 0; k < sample.location_count && k < LOCK_DEPTH; k++)
+            is_wanted[i] |= is_lock_location[sample.locations[k]];
     }
-    *copy = into;
+    if (is_lock_location && is_wanted)
+        err = profile_copy_wanted(profile, is_wanted,
+                                  "waits: only for mutexes and read-write locks", copy);
+    free(is_wanted);
+    free(is_lock_location);
     return err;
 }

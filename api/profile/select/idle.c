@@ -25,7 +25,7 @@ struct place {
 struct idle {
     struct place *places; /* of samples with a thread, sorted by thread and stack */
     size_t count;
-    bool *is_left_out; /* by sample */
+    bool *is_wanted; /* by sample */
     size_t threads;
     int64_t ns;
 };
@@ -87,7 +87,7 @@ static size_t find_end(const struct idle *idle, size_t first,
 
 static void leave_out(struct idle *idle, size_t first, size_t end, double ns) {
     for (size_t i = first; i < end; i++)
-        idle->is_left_out[idle->places[i].sample] = true;
+        idle->is_wanted[idle->places[i].sample] = false;
     idle->threads++;
     idle->ns += (int64_t)ns;
 }
@@ -104,22 +104,6 @@ static void find_idle(struct idle *idle) {
     }
 }
 
-static sonde_err copy_rest(const struct sonde_profile *from, const struct idle *idle,
-                           struct sonde_profile *into) {
-    struct profile_copy copy;
-    struct profile_copied_sample out;
-    sonde_err err = profile_copy_init(&copy, into, from);
-    for (size_t i = 0; !err && i < sonde_profile_sample_count(from); i++) {
-        if (idle->is_left_out[i])
-            continue;
-        err = profile_copy_sample(&copy, i, 0, 0, &out);
-        if (!err)
-            err = sonde_profile_add_sample(into, &out.sample);
-    }
-    profile_copy_finish(&copy);
-    return err;
-}
-
 static bool is_without_idle(const struct sonde_profile *profile) {
     for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
         if (strncmp(sonde_profile_comment(profile, i), COMMENT, sizeof COMMENT - 1) == 0)
@@ -130,19 +114,11 @@ static bool is_without_idle(const struct sonde_profile *profile) {
 static sonde_err make_copy(const struct sonde_profile *profile, const struct idle *idle,
                            struct sonde_profile **copy) {
     char comment[120];
-    struct sonde_profile *into = profile_copy_empty(profile);
     snprintf(comment, sizeof comment, COMMENT "%zu thread%s that only wait%s, %.2f s, left out",
              idle->threads, idle->threads == 1 ? "" : "s", idle->threads == 1 ? "s" : "",
              (double)idle->ns / 1e9);
-    sonde_err err = into ? copy_rest(profile, idle, into) : SONDE_OUT_OF_MEMORY;
-    if (!err && !is_without_idle(profile))
-        err = sonde_profile_add_comment(into, comment);
-    if (err) {
-        sonde_profile_destroy(into);
-        into = NULL;
-    }
-    *copy = into;
-    return err;
+    return profile_copy_wanted(profile, idle->is_wanted, is_without_idle(profile) ? NULL : comment,
+                               copy);
 }
 
 /* The sample type with the time of all threads; SONDE_PROFILE_NO_TYPE = there is none. */
@@ -165,16 +141,17 @@ sonde_err sonde_profile_without_idle(const struct sonde_profile *profile,
             "measures %.60s",
             sonde_profile_type(profile, sonde_profile_type_count(profile) - 1).type);
     struct idle idle = {.places = calloc(count + 1, sizeof *idle.places),
-                        .is_left_out = calloc(count + 1, sizeof *idle.is_left_out)};
-    sonde_err err = idle.places && idle.is_left_out ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+                        .is_wanted = malloc(count + 1)};
+    sonde_err err = idle.places && idle.is_wanted ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; !err && i < count && !is_repeated; i++)
         idle.count += read_place(profile, i, type, &idle.places[idle.count]);
     if (!err) {
+        memset(idle.is_wanted, true, count);
         qsort(idle.places, idle.count, sizeof *idle.places, compare);
         find_idle(&idle);
         err = make_copy(profile, &idle, copy);
     }
     free(idle.places);
-    free(idle.is_left_out);
+    free(idle.is_wanted);
     return err;
 }

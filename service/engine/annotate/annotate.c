@@ -166,7 +166,7 @@ static bool leaves(const struct job *job, const struct symbol_instruction *from)
 
 /* The queries: the instructions, then the targets of those that leave the function, then the
  * addresses. */
-static sonde_err fill_queries(struct job *job, struct symbol_query *queries) {
+static void fill_queries(struct job *job, struct symbol_query *queries) {
     const struct annotate_answer *answer = job->answer;
     uint32_t count = job->code.count;
     for (uint32_t i = 0; i < count; i++) {
@@ -181,7 +181,6 @@ static sonde_err fill_queries(struct job *job, struct symbol_query *queries) {
         queries[2 * count + i] = (struct symbol_query){.module = wanted ? job->module : NULL,
                                                        .vaddr = answer->addresses[i].vaddr};
     }
-    return SONDE_OK;
 }
 
 static sonde_err set_instruction(struct job *job, uint32_t i, const struct symbol_answer *place,
@@ -227,10 +226,12 @@ static sonde_err resolve_all(struct job *job) {
     size_t total = 2 * (size_t)job->code.count + job->answer->address_count;
     struct symbol_query *queries = calloc(total + 1, sizeof *queries);
     struct symbol_answer *answers = calloc(total + 1, sizeof *answers);
-    sonde_err err = queries && answers ? fill_queries(job, queries) : SONDE_OUT_OF_MEMORY;
-    if (!err)
+    sonde_err err = queries && answers ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    if (!err) {
+        fill_queries(job, queries);
         err = symbol_resolve_wait(job->store, queries, total, job->wait_ms, &job->answer->arena,
                                   answers);
+    }
     if (!err)
         err = set_places(job, answers);
     free(queries);

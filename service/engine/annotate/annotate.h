@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A function as code: its instructions, each with the source line and the chain of inlined calls it
- * belongs to, and the same for the sampled addresses of a profile. Counts are the client's matter.
+ * belongs to, and the same for the sampled addresses of a profile. The client adds the counts.
  * Thread safety: any thread. */
 #ifndef SONDE_SERVICE_ENGINE_ANNOTATE_ANNOTATE_H
 #define SONDE_SERVICE_ENGINE_ANNOTATE_ANNOTATE_H

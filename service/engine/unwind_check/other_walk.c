@@ -9,7 +9,6 @@
 
 #include "api/elf/elf.h"
 #include "service/engine/unwind_check/other_library.h"
-#include "service/machine/own/names.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -248,7 +247,12 @@ uint32_t other_walk(struct other_walker *walker, const struct check_stack *stack
     return count;
 }
 
-#define SAVED (sizeof names_saved / sizeof *names_saved)
+/* What functions save for their callers, by DWARF's numbers of x86-64. */
+static const struct {
+    unw_regnum_t number;
+    const char *name;
+} saved[] = {{6, "rbp"}, {3, "rbx"}, {12, "r12"}, {13, "r13"}, {14, "r14"}, {15, "r15"}};
+#define SAVED (sizeof saved / sizeof *saved)
 
 static uint64_t place_of(struct other_walker *walker, unw_cursor_t *cursor, unw_regnum_t number) {
     unw_save_loc_t place;
@@ -265,14 +269,14 @@ static void put_row(struct other_walker *walker, struct row_text *text, unw_curs
     walker->library->get_reg(before, UNWIND_REG_SP, &sp);
     walker->library->get_reg(before, UNWIND_REG_FP, &bp);
     walker->library->get_reg(after, UNWIND_REG_SP, &cfa);
-    row_text_put(text, "CFA=" NAMES_SP "+%lld", (long long)(cfa - sp));
+    row_text_put(text, "CFA=rsp+%lld", (long long)(cfa - sp));
     if (bp >= sp && bp < cfa)
-        row_text_put(text, "=" NAMES_FP "+%lld", (long long)(cfa - bp));
+        row_text_put(text, "=rbp+%lld", (long long)(cfa - bp));
     for (size_t i = 0; i < SAVED; i++) {
-        uint64_t was = place_of(walker, before, names_saved[i].number),
-                 is = place_of(walker, after, names_saved[i].number);
+        uint64_t was = place_of(walker, before, saved[i].number),
+                 is = place_of(walker, after, saved[i].number);
         if (is && is != was)
-            row_text_put(text, " %s=c%+lld", names_saved[i].name, (long long)(is - cfa));
+            row_text_put(text, " %s=c%+lld", saved[i].name, (long long)(is - cfa));
     }
 }
 

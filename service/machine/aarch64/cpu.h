@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-/* Whether this is a virtual machine, where interrupts cost more. User space cannot find out on
- * arm64, and most arm64 servers are virtual, so the answer is always yes. */
+/* Whether this is a virtual machine, where interrupts cost more. No instruction shows it to
+ * programs on arm64. Most arm64 servers are virtual, so the answer is always yes. */
 static inline bool cpu_is_virtual(void) {
     return true;
 }

@@ -35,8 +35,8 @@ static inline void entry_take_registers(struct unwind_registers *registers,
     registers->known = UNWIND_ALL_KNOWN;
 }
 
-/* For BPF programs: stores a word after all stores before it and before all stores behind it. An
- * exchange is the one instruction of BPF that orders stores. */
+/* For BPF programs: stores a word after all stores before it and before all stores behind it. With
+ * -mcpu=v3, BPF has no barrier, so this is an atomic exchange, which orders stores. */
 #define ENTRY_STORE_IN_ORDER(place, value) ((void)__sync_lock_test_and_set(place, value))
 
 #endif

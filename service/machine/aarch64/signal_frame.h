@@ -8,8 +8,8 @@
 #include <signal.h>
 #include <stddef.h>
 
-/* Bytes of a frame without SVE, if the kernel does not say it (AT_MINSIGSTKSZ), as before Linux
- * 4.19, which has no larger ones: siginfo, context and their records. */
+/* Bytes of a frame without SVE: siginfo, context and their records. For old kernels that do not
+ * report the size (AT_MINSIGSTKSZ). */
 static inline size_t signal_frame_bytes(void) {
     return 128 + sizeof(ucontext_t) + 64;
 }

@@ -36,8 +36,8 @@ static inline bool unwind_is_stub(uint64_t code) {
     return (at & 0xffff) == 0x25ff;
 }
 
-/* Whether only entries of the linkage table have that rule. If UNWIND_PLT_HAS_RULES is 0, they have
- * the rule of any function's entry, and their code shows them. */
+/* 1: a rule of their own marks entries of the linkage table (unwind_is_plt_rule). 0: they have the
+ * rule of any function's entry, so their code must be read (unwind_is_stub). */
 #define UNWIND_PLT_HAS_RULES 1
 
 static inline bool unwind_is_plt_rule(const struct unwind_rule *rule) {

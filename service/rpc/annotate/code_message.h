@@ -9,8 +9,8 @@
 
 #define CODE_MAX_WAIT_MS 60000u
 
-/* Borrows from the message, and the mappings from the arena. SONDE_INVALID_ARGUMENT,
- * SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
+/* The addresses of *request are the message's; its mappings are in the arena.
+ * SONDE_INVALID_ARGUMENT, SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err code_request_from(const Sonde__V1__GetCodeRequest *message,
                                            struct sonde_arena *arena,
                                            struct annotate_request *request,

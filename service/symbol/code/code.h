@@ -10,12 +10,12 @@
 #include "api/error.h"
 #include "service/symbol/symbol.h"
 
-#define SYMBOL_CODE_RANGES       64u         /* of one request */
-#define SYMBOL_CODE_WANTED       65536u      /* addresses of one request */
-#define SYMBOL_CODE_BYTES        (16u << 20) /* of all ranges of one request */
-#define SYMBOL_CODE_WHOLE        (128u << 10)
-#define SYMBOL_CODE_INSTRUCTIONS 131072u /* of one answer */
-#define SYMBOL_CODE_AROUND       24u     /* instructions before and after a wanted one */
+#define SYMBOL_CODE_RANGES       64u          /* of one request */
+#define SYMBOL_CODE_WANTED       65536u       /* addresses of one request */
+#define SYMBOL_CODE_BYTES        (16u << 20)  /* of all ranges of one request */
+#define SYMBOL_CODE_WHOLE        (128u << 10) /* bytes; larger code is shortened */
+#define SYMBOL_CODE_INSTRUCTIONS 131072u      /* of one answer */
+#define SYMBOL_CODE_AROUND       24u          /* instructions before and after a wanted one */
 
 enum symbol_code_kind {
     SYMBOL_CODE_PLAIN = 0,

@@ -16,37 +16,36 @@
 #define ANSWER_BYTES ((size_t)64 << 20)
 #define FIRST_COPY   64 /* as in worker/run_worker.c */
 
-/* Doubles the distance to the function's end, then halves the rest. */
-static uint64_t find_edge(const struct symbol_table *table, uint32_t symbol, uint64_t inside,
-                          int direction) {
+/* Returns the last address from `inside` on that still belongs to the symbol: doubles the distance
+ * until it is outside, then bisects. */
+static uint64_t find_edge(const struct symbol_table *table, uint32_t symbol, uint64_t inside) {
     uint64_t near = 0, far = 1;
-    while (far < 4ull * SYMBOL_CODE_BYTES &&
-           symbol_table_find(table, inside + (uint64_t)direction * far) == symbol) {
+    while (far < 4ull * SYMBOL_CODE_BYTES && symbol_table_find(table, inside + far) == symbol) {
         near = far;
         far *= 2;
     }
     while (far - near > 1) {
         uint64_t middle = near + (far - near) / 2;
-        if (symbol_table_find(table, inside + (uint64_t)direction * middle) == symbol)
+        if (symbol_table_find(table, inside + middle) == symbol)
             near = middle;
         else
             far = middle;
     }
-    return inside + (uint64_t)direction * near;
+    return inside + near;
 }
 
-/* Behind the last byte, past symbols that are nested in this one. */
+/* The address behind the function's last byte. Symbols nested in it belong to it. */
 static uint64_t find_end(const struct symbol_table *table, uint32_t symbol, uint64_t vaddr) {
     uint64_t start = table->header->base + table->symbols[symbol].start;
-    uint64_t end = find_edge(table, symbol, vaddr, 1) + 1;
+    uint64_t end = find_edge(table, symbol, vaddr) + 1;
     while (end - start < SYMBOL_CODE_BYTES) {
         uint32_t next = symbol_table_find(table, end);
         if (next == SYMBOL_NO_SYMBOL || table->symbols[next].start <= table->symbols[symbol].start)
             break;
-        uint64_t behind = find_edge(table, next, end, 1) + 1;
+        uint64_t behind = find_edge(table, next, end) + 1;
         if (symbol_table_find(table, behind) != symbol)
             break;
-        end = find_edge(table, symbol, behind, 1) + 1;
+        end = find_edge(table, symbol, behind) + 1;
     }
     return end;
 }
@@ -147,7 +146,7 @@ static sonde_err run(struct symbol_module *module, int request, int out, struct 
     return err ? err : read_answer(out, code, diag);
 }
 
-/* Of a module that is known by its tables only, it is /dev/null. */
+/* A module that is known only by its tables has /dev/null as its file. */
 static bool has_file(const struct symbol_module *module) {
     struct stat file;
     return module->fd >= 0 && fstat(module->fd, &file) == 0 && S_ISREG(file.st_mode);

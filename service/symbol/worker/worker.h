@@ -16,10 +16,11 @@
 #define SYMBOL_WORKER_CPU_SECONDS 300
 
 /* Its arguments are SYMBOL_WORKER_ARGUMENT, the kind of table, and the identity of the file. The
- * kind is also the end of the table's name in the cache. */
+ * kind is also the end of the table's name in the cache. For SYMBOL_WORKER_CODE the identity is
+ * "-", and the scratch file has the request. */
 #define SYMBOL_WORKER_SYMBOLS "symbols" /* at normal priority */
 #define SYMBOL_WORKER_LINES   "lines"   /* at low priority */
-/* Not a table, but instructions (code/code_file.h); the scratch file is the request. */
+/* Not a table, but instructions (code/code_file.h). */
 #define SYMBOL_WORKER_CODE "code"
 
 /* Call these first in main, before any thread is started: if (symbol_worker_is_asked(argc, argv))

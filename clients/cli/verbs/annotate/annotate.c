@@ -20,7 +20,7 @@ struct annotation {
     struct profiles profiles;
     struct subject_name name;
     struct subject now, base;
-    bool has_base, same_code; /* same_code: both sides' addresses are in the code */
+    bool same_code; /* both sides' addresses are in the code */
     Sonde__V1__Code *code;
     struct view view;
     struct source_texts texts;
@@ -38,7 +38,6 @@ static bool is_same_code(const struct subject *left, const struct subject *right
 static sonde_err find_base(struct annotation *annotation, struct sonde_diag *diag) {
     struct subject *base = &annotation->base;
     const struct profiles *profiles = &annotation->profiles;
-    annotation->has_base = profiles->base != NULL;
     if (!profiles->base)
         return SONDE_OK;
     struct subject_name same = annotation->name;
@@ -92,7 +91,7 @@ static sonde_err refuse_strange(struct annotation *annotation, struct sonde_diag
     return err;
 }
 
-/* Without the file, the profile's own lines will do. */
+/* If the file cannot be read, only the lines that the profile has are shown. */
 static sonde_err read_code_or_lines(struct annotation *annotation, struct sonde_diag *diag) {
     sonde_err err = read_code(annotation, diag);
     if (!err)
@@ -110,12 +109,10 @@ static sonde_err count(struct annotation *annotation) {
     uint32_t base_first = annotation->same_code ? annotation->now.count : VIEW_NONE;
     sonde_err err = view_init(&annotation->view, annotation->code, annotation->now.name);
     if (!err)
-        err = view_count(&annotation->view, VIEW_NOW, &annotation->now,
-                         annotation->code ? 0 : VIEW_NONE, start);
-    annotation->view.has_base = annotation->has_base;
+        err = view_count(&annotation->view, VIEW_NOW, &annotation->now, 0, start);
+    annotation->view.has_base = annotation->profiles.base != NULL;
     if (!err && base->count > 0)
-        err = view_count(&annotation->view, VIEW_BASE, base,
-                         annotation->code ? base_first : VIEW_NONE, start);
+        err = view_count(&annotation->view, VIEW_BASE, base, base_first, start);
     return err;
 }
 
@@ -126,10 +123,6 @@ static uint32_t count_whole(const Sonde__V1__Code *code) {
     for (size_t i = 0; i < code->n_functions; i++)
         whole += !code->functions[i]->is_part;
     return whole;
-}
-
-static const char *text_of(const Sonde__V1__Code *code, uint32_t number) {
-    return number < code->n_strings ? code->strings[number] : "";
 }
 
 static sonde_err print_choice(const struct annotation *annotation,
@@ -144,7 +137,7 @@ static sonde_err print_choice(const struct annotation *annotation,
                 100 * view.counts[VIEW_NOW].total);
         cli_put_whole_name(stderr, annotation->now.name);
         fprintf(stderr, "@0x%" PRIx64, function->start);
-        const char *file = text_of(code, function->file);
+        const char *file = view_text(code, function->file);
         if (*file)
             fprintf(stderr, "  %s:%u", print_base_name(file), function->line);
         fputc('\n', stderr);

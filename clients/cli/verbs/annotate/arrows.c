@@ -40,7 +40,7 @@ static void draw(struct arrows *arrows, const struct arrow *arrow, uint32_t lane
 }
 
 bool arrows_init(struct arrows *arrows, uint32_t row_count, struct arrow *items, uint32_t count) {
-    *arrows = (struct arrows){.row_count = row_count};
+    *arrows = (struct arrows){0};
     arrows->lanes = calloc((size_t)row_count + 1, ARROWS_LANES);
     arrows->is_head = calloc((size_t)row_count + 1, sizeof *arrows->is_head);
     if (!arrows->lanes || !arrows->is_head)

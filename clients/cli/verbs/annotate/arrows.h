@@ -17,7 +17,7 @@ struct arrow {
 struct arrows {
     uint8_t *lanes; /* per row: what ARROWS_LANES columns have */
     bool *is_head;  /* per row: a jump further down comes back to it */
-    uint32_t row_count, lane_count;
+    uint32_t lane_count;
 };
 
 /* Reorders the arrows. False: out of memory; finish then, too. */

@@ -65,11 +65,18 @@ static size_t add_range(struct building *building, const struct sonde_mapping *r
     return number;
 }
 
-static uint64_t move(struct building *building, const struct sonde_mapping *mapping,
-                     uint64_t address) {
-    struct sonde_mapping range = range_of(mapping, address);
+static sonde_err move(struct building *building, const struct sonde_location *at,
+                      const struct sonde_profile *profile, uint64_t *address,
+                      struct sonde_diag *diag) {
+    *address = 0;
+    if (!at->mapping)
+        return SONDE_OK;
+    struct sonde_mapping range = range_of(sonde_profile_mapping(profile, at->mapping), at->address);
     size_t number = add_range(building, &range);
-    return number == MAX_MAPPINGS ? 0 : base_of(number, range.start) + (address - range.start);
+    if (number == MAX_MAPPINGS)
+        return sonde_fail(diag, SONDE_TOO_LARGE, "samples in more than %u mappings", MAX_MAPPINGS);
+    *address = base_of(number, range.start) + (at->address - range.start);
+    return SONDE_OK;
 }
 
 static sonde_err add_subject(struct building *building, const struct subject *subject,
@@ -78,15 +85,14 @@ static sonde_err add_subject(struct building *building, const struct subject *su
     if (message->n_addresses + subject->count > MAX_ADDRESSES)
         return sonde_fail(diag, SONDE_TOO_LARGE, "samples at more than %u addresses",
                           MAX_ADDRESSES);
-    for (uint32_t i = 0; i < subject->count; i++) {
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < subject->count && !err; i++) {
         const struct sonde_location *at =
             sonde_profile_location(subject->profile, subject->locations[i]);
-        message->addresses[message->n_addresses++] =
-            at->mapping
-                ? move(building, sonde_profile_mapping(subject->profile, at->mapping), at->address)
-                : 0;
+        err =
+            move(building, at, subject->profile, &message->addresses[message->n_addresses++], diag);
     }
-    return SONDE_OK;
+    return err;
 }
 
 static sonde_err build(struct building *building, const struct fetch_request *request,

@@ -62,8 +62,7 @@ void print_function(FILE *out, const char *name) {
 }
 
 void print_target(const struct view *view, const Sonde__V1__CodeInstruction *code) {
-    const char *name =
-        code->target_name < view->code->n_strings ? view->code->strings[code->target_name] : "";
+    const char *name = view_text(view->code, code->target_name);
     if (!*name)
         return;
     fputs("  <", stdout);

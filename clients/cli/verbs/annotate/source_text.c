@@ -94,7 +94,8 @@ static void load(struct source_texts *texts, struct source_file *file) {
     cut(file);
 }
 
-const struct source_file *source_text_file(struct source_texts *texts, const char *name) {
+/* The file with that name, read if it was found; NULL: there are too many. */
+static const struct source_file *file_of(struct source_texts *texts, const char *name) {
     for (size_t i = 0; i < texts->count; i++)
         if (strcmp(texts->files[i].name, name) == 0)
             return &texts->files[i];
@@ -107,7 +108,7 @@ const struct source_file *source_text_file(struct source_texts *texts, const cha
 }
 
 const char *source_text_line(struct source_texts *texts, const char *name, uint32_t line) {
-    const struct source_file *file = source_text_file(texts, name);
+    const struct source_file *file = file_of(texts, name);
     return file && line > 0 && line <= file->line_count ? file->lines[line - 1] : NULL;
 }
 

@@ -29,8 +29,6 @@ struct source_texts {
     size_t count;
 };
 
-/* The file with that name, read if it was found; NULL: there are too many. */
-const struct source_file *source_text_file(struct source_texts *texts, const char *name);
 /* A line without its end, from 1; NULL = unknown. */
 const char *source_text_line(struct source_texts *texts, const char *name, uint32_t line);
 void source_texts_finish(struct source_texts *texts);

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_GROUPS 64u
+#define LISTED_GROUPS 64u
 
 struct group {
     uint32_t name, path, build_id; /* string ids */
@@ -24,10 +24,11 @@ struct search {
     const struct sonde_profile *profile;
     const struct subject_name *wanted;
     const bool *matches;
-    bool of_inlined;   /* groups of functions into which the wanted one is inlined */
-    uint8_t *group_of; /* per location id: number + 1 */
-    struct group groups[MAX_GROUPS];
-    uint32_t count;
+    bool of_inlined;    /* groups of functions into which the wanted one is inlined */
+    uint32_t *group_of; /* per location id: number + 1 */
+    struct group *groups;
+    uint32_t count, capacity;
+    int64_t total; /* of the samples that are in any of them */
 };
 
 /* ---- names ---- */
@@ -77,8 +78,14 @@ static bool is_wanted(const struct search *search, const struct sonde_location *
     return false;
 }
 
-/* The number + 1; 0 = there are too many. */
-static uint8_t find_group(struct search *search, const struct sonde_location *location) {
+static bool is_same(const struct group *left, const struct group *right) {
+    return left->name == right->name && left->path == right->path &&
+           left->build_id == right->build_id;
+}
+
+/* Sets *number to the group's + 1, 0 = of a file that is not wanted. */
+static sonde_err find_group(struct search *search, const struct sonde_location *location,
+                            uint32_t *number) {
     const struct sonde_profile *profile = search->profile;
     const struct sonde_mapping *mapping =
         location->mapping ? sonde_profile_mapping(profile, location->mapping) : NULL;
@@ -86,37 +93,50 @@ static uint8_t find_group(struct search *search, const struct sonde_location *lo
     struct group item = {.name = sonde_profile_function(profile, outermost->function)->name,
                          .path = mapping ? mapping->filename : 0,
                          .build_id = mapping ? mapping->build_id : 0};
+    *number = 0;
     if (!is_wanted_file(search, mapping))
-        return 0;
-    for (uint32_t i = 0; i < search->count; i++)
-        if (search->groups[i].name == item.name && search->groups[i].path == item.path &&
-            search->groups[i].build_id == item.build_id)
-            return (uint8_t)(i + 1);
-    if (search->count == MAX_GROUPS)
-        return 0;
-    search->groups[search->count] = item;
-    return (uint8_t)++search->count;
+        return SONDE_OK;
+    while (*number < search->count && !is_same(&search->groups[*number], &item))
+        ++*number;
+    if (*number == search->count) {
+        if (!array_room(&search->groups, &search->capacity, search->count, 1))
+            return SONDE_OUT_OF_MEMORY;
+        search->groups[search->count++] = item;
+    }
+    ++*number;
+    return SONDE_OK;
 }
 
-static void collect(struct search *search, size_t type) {
+static void count_sample(struct search *search, size_t index, size_t type) {
+    struct sonde_sample sample = sonde_profile_sample(search->profile, index);
+    bool is_in = false;
+    for (uint32_t i = 0; i < sample.location_count; i++) {
+        uint32_t number = search->group_of[sample.locations[i]];
+        if (number == 0)
+            continue;
+        struct group *group = &search->groups[number - 1];
+        group->total += group->last_sample != index + 1 ? sample.values[type] : 0;
+        group->last_sample = index + 1;
+        is_in = true;
+    }
+    search->total += is_in ? sample.values[type] : 0;
+}
+
+static sonde_err collect(struct search *search, size_t type) {
     const struct sonde_profile *profile = search->profile;
     size_t locations = sonde_profile_location_count(profile);
+    sonde_err err = SONDE_OK;
     search->count = 0;
-    for (uint32_t i = 1; i <= locations; i++) {
+    search->total = 0;
+    for (uint32_t i = 1; i <= locations && !err; i++) {
         const struct sonde_location *location = sonde_profile_location(profile, i);
-        search->group_of[i] = is_wanted(search, location) ? find_group(search, location) : 0;
+        search->group_of[i] = 0;
+        if (is_wanted(search, location))
+            err = find_group(search, location, &search->group_of[i]);
     }
-    for (size_t i = 0; i < sonde_profile_sample_count(profile); i++) {
-        struct sonde_sample sample = sonde_profile_sample(profile, i);
-        for (uint32_t j = 0; j < sample.location_count; j++) {
-            uint8_t number = search->group_of[sample.locations[j]];
-            struct group *group = number ? &search->groups[number - 1] : NULL;
-            if (group && group->last_sample != i + 1)
-                group->total += sample.values[type];
-            if (group)
-                group->last_sample = i + 1;
-        }
-    }
+    for (size_t i = 0; i < sonde_profile_sample_count(profile) && !err; i++)
+        count_sample(search, i, type);
+    return err;
 }
 
 static uint32_t largest(const struct search *search) {
@@ -130,7 +150,7 @@ static uint32_t largest(const struct search *search) {
 static sonde_err refuse_several(const struct search *search, double whole,
                                 struct sonde_diag *diag) {
     fprintf(stderr, "%8s  FUNCTION@FILE\n", "TOTAL");
-    for (uint32_t i = 0; i < search->count; i++) {
+    for (uint32_t i = 0; i < search->count && i < LISTED_GROUPS; i++) {
         const struct group *group = &search->groups[i];
         fprintf(stderr, "%7.2f%%  ", 100.0 * (double)group->total / whole);
         cli_put_whole_name(stderr, sonde_profile_text(search->profile, group->name));
@@ -140,6 +160,8 @@ static sonde_err refuse_several(const struct search *search, double whole,
         const char *build_id = sonde_profile_text(search->profile, group->build_id);
         fprintf(stderr, *build_id ? "  (build-id %.12s)\n" : "\n", build_id);
     }
+    if (search->count > LISTED_GROUPS)
+        fprintf(stderr, "%8s  %u more\n", "", search->count - LISTED_GROUPS);
     return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                       "\"%.60s\" means %u functions: name one of them as FUNCTION@FILE, or as "
                       "FUNCTION@BUILD-ID",
@@ -148,9 +170,8 @@ static sonde_err refuse_several(const struct search *search, double whole,
 
 /* ---- the subject ---- */
 
-static sonde_err take(const struct search *search, uint32_t chosen, struct subject *subject) {
-    const struct sonde_profile *profile = search->profile;
-    const struct group *group = &search->groups[chosen];
+static sonde_err take(const struct sonde_profile *profile, const struct group *group,
+                      struct subject *subject) {
     size_t locations = sonde_profile_location_count(profile);
     subject->name = sonde_profile_text(profile, group->name);
     subject->path = sonde_profile_text(profile, group->path);
@@ -159,7 +180,7 @@ static sonde_err take(const struct search *search, uint32_t chosen, struct subje
     subject->locations = calloc(locations + 1, sizeof *subject->locations);
     if (!subject->address_of || !subject->locations)
         return SONDE_OUT_OF_MEMORY;
-    /* Of a container, all of its code counts, not only the inlined one's. */
+    /* For a container, count all of its code, not only the inlined function's. */
     for (uint32_t i = 1; i <= locations; i++) {
         const struct sonde_location *at = sonde_profile_location(profile, i);
         const struct sonde_mapping *mapping =
@@ -177,27 +198,24 @@ static sonde_err take(const struct search *search, uint32_t chosen, struct subje
 
 static sonde_err search_all(struct search *search, struct subject *subject,
                             struct sonde_diag *diag) {
-    uint32_t chosen = 0;
+    struct group container = {0};
     search->of_inlined = true;
-    collect(search, subject->type);
-    for (uint32_t i = 0; i < search->count; i++)
-        subject->inlined_elsewhere += search->groups[i].total;
-    if (search->count > 0)
-        chosen = largest(search);
-    const struct group inlined = search->groups[chosen];
+    sonde_err err = collect(search, subject->type);
     bool is_inlined = search->count > 0;
+    if (is_inlined)
+        container = search->groups[largest(search)];
+    subject->inlined_elsewhere = search->total;
     search->of_inlined = false;
-    collect(search, subject->type);
+    if (!err)
+        err = collect(search, subject->type);
+    if (err)
+        return err;
     if (search->count > 1)
         return refuse_several(search, subject_whole(subject), diag);
     if (search->count == 0 && !is_inlined)
         return match_refuse(search->profile, search->wanted->name, diag);
-    if (search->count == 0) {
-        subject->is_container = true;
-        search->groups[0] = inlined;
-        search->count = 1;
-    }
-    return take(search, 0, subject);
+    subject->is_container = search->count == 0;
+    return take(search->profile, subject->is_container ? &container : search->groups, subject);
 }
 
 sonde_err subject_find(const struct sonde_profile *profile, size_t type,
@@ -207,11 +225,12 @@ sonde_err subject_find(const struct sonde_profile *profile, size_t type,
     bool *matches = match_functions(profile, name->name);
     *subject = (struct subject){.profile = profile, .type = type};
     search.matches = matches;
-    search.group_of = calloc(sonde_profile_location_count(profile) + 1, 1);
+    search.group_of = calloc(sonde_profile_location_count(profile) + 1, sizeof *search.group_of);
     sonde_err err =
         matches && search.group_of ? search_all(&search, subject, diag) : SONDE_OUT_OF_MEMORY;
     free(matches);
     free(search.group_of);
+    free(search.groups);
     return err;
 }
 

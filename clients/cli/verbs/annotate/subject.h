@@ -39,7 +39,7 @@ SONDE_MUST_USE sonde_err subject_find(const struct sonde_profile *profile, size_
                                       struct sonde_diag *diag);
 void subject_finish(struct subject *subject);
 
-/* Of all samples; 1 if that is not positive. */
+/* The total of all samples, or 1 if that is not positive. */
 double subject_whole(const struct subject *subject);
 
 #endif

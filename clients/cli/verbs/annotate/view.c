@@ -32,17 +32,13 @@ static sonde_err add_place(struct view *view, const struct view_place *item, uin
     return SONDE_OK;
 }
 
-static const char *text_of(const Sonde__V1__Code *code, uint32_t number) {
-    return number < code->n_strings ? code->strings[number] : "";
-}
-
 /* The places keep their numbers, as long as the answer has no two that are equal. */
 static sonde_err take_places(struct view *view, const Sonde__V1__Code *code) {
     for (uint32_t i = 0; i < code->n_places; i++) {
         const Sonde__V1__CodePlace *from = code->places[i];
         struct view_place item = {.parent = from->parent - 1,
-                                  .function = text_of(code, from->function),
-                                  .file = text_of(code, from->file),
+                                  .function = view_text(code, from->function),
+                                  .file = view_text(code, from->file),
                                   .line = from->line};
         uint32_t number;
         if (from->parent > i) /* from a service that is not ours */
@@ -199,7 +195,6 @@ sonde_err view_count(struct view *view, enum view_side side, const struct subjec
         .view = view, .side = side, .subject = subject, .whole = subject_whole(subject)};
     counting.meanings = calloc(subject->count + 1, sizeof *counting.meanings);
     sonde_err err = counting.meanings ? SONDE_OK : SONDE_OUT_OF_MEMORY;
-    view->has_base |= side == VIEW_BASE;
     for (uint32_t i = 0; i < subject->count && !err; i++)
         err = find_meaning(&counting, i, first, function);
     counting.place_seen = calloc(view->place_count + 1, sizeof *counting.place_seen);

@@ -44,6 +44,11 @@ struct view {
     bool has_base;
 };
 
+/* A string of the answer; "" if there is none with that number. */
+static inline const char *view_text(const Sonde__V1__Code *code, uint32_t number) {
+    return number < code->n_strings ? code->strings[number] : "";
+}
+
 /* `code` outlives the view. NULL: there is none, and the places are those that the profiles
  * know. */
 SONDE_MUST_USE sonde_err view_init(struct view *view, const Sonde__V1__Code *code,

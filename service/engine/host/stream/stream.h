@@ -90,7 +90,7 @@ struct host_stream {
     struct engine *engine;
     enum stream_state state;
     bool is_all;     /* every process of the machine */
-    bool has_kernel; /* its rings, since they were opened last, have the kernel's part */
+    bool has_kernel; /* the rings that are open now also have kernel frames */
     bool is_over;    /* no target uses it; freed when its jobs are done */
     uint32_t jobs;
     struct target *targets; /* by host->next */

@@ -39,15 +39,10 @@ TEST(an_action_counts_if_a_call_of_the_guest_reaches_it) {
 
 /* A profile of an older program may kill for the calls that newer machines have instead. */
 TEST(the_calls_that_only_older_machines_have_count_where_they_are) {
-#ifdef SYS_unlink
     CHECK(HARMS(NUMBER, IS(SYS_unlink), KILL, ALLOW));
     CHECK(HARMS(NUMBER, IS(SYS_open), KILL, ALLOW));
     CHECK(!HARMS(NUMBER, IS(SYS_unlinkat), KILL, ALLOW));
     CHECK(!HARMS(NUMBER, IS(SYS_readlinkat), KILL, ALLOW));
-#else
-    CHECK(HARMS(NUMBER, IS(SYS_unlinkat), KILL, ALLOW));
-    CHECK(HARMS(NUMBER, IS(SYS_readlinkat), KILL, ALLOW));
-#endif
 }
 
 TEST(a_handler_must_be_able_to_return) {
