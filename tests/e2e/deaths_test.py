@@ -110,13 +110,15 @@ def test_no_samples_are_lost_while_sonded_is_stopped_for_a_second():
     try:
         check.until(lambda: "crowd" in ask(folder, "targets")[0], 30, "the attached target")
         record = subprocess.Popen([stack.SONDE, "record", "crowd", "-d", "4", "-F", "999", "--json", "-o",
-                                   f"{folder}/x.collapsed", "--service", f"unix:{folder}/grpc.sock"],
+                                   f"{folder}/x.pb.gz", "--service", f"unix:{folder}/grpc.sock"],
                                   env=stack.environment(), stdout=subprocess.PIPE, text=True)
         time.sleep(1.5)
         sonded.send_signal(signal.SIGSTOP)
         time.sleep(1.0)
         sonded.send_signal(signal.SIGCONT)
         summary = json.loads(record.communicate(timeout=60)[0])
+        comments = subprocess.run([stack.SONDE, "top", f"{folder}/x.pb.gz"], env=stack.environment(), capture_output=True, text=True, check=True)
+        check.contains(comments.stdout, "dropped: none")
         check.equal(summary["dropped"], 0, "dropped")
         assert summary["samples"] > 100, summary
     finally:

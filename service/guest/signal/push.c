@@ -2,7 +2,7 @@
  *
  * The guest writes head and sonded writes tail, but sonded can write to all of this memory. A wrong
  * value may cost samples, but must never cause a store outside the ring. So positions are always
- * masked, and a tail ahead of head means "full". */
+ * masked, and nothing is reserved while tail is ahead of head. */
 #include "service/guest/signal/push.h"
 
 #include <string.h>
@@ -26,7 +26,11 @@ static struct ring_record *claim(struct ring_control *ring, uint64_t bytes, uint
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
         uint64_t position = head & (bytes - 1) & ~7ull, rest = bytes - position;
         uint64_t pad = rest < size ? rest : 0;
-        if (head - tail > bytes || bytes - (head - tail) < pad + size) {
+        if (head - tail > bytes) { /* others moved both since head was read, or tail is wrong */
+            head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+            continue;
+        }
+        if (bytes - (head - tail) < pad + size) {
             *cause = RING_DROP_FULL;
             return NULL;
         }

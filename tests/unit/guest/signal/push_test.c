@@ -6,11 +6,14 @@
 #include "tests/unit/check.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #define PRODUCERS 4
 #define EACH      20000
+#define CROWD     16  /* producers that take turns */
+#define CALM      256 /* records that they leave unread: far fewer than fit */
 
 static struct ring_set make_rings(uint32_t count, uint64_t bytes) {
     size_t size = RING_PAGE + count * (RING_PAGE + bytes);
@@ -142,5 +145,39 @@ TEST(ring_many_producers_lose_only_what_is_counted) {
         shared.header->drops[RING_DROP_FULL] + shared.header->drops[RING_DROP_CONTENDED];
     CHECK_INT(taken + dropped, ==, PRODUCERS * EACH);
     CHECK_INT(dropped, ==, shared.header->dropped_ns);
+    free(shared.header);
+}
+
+static _Atomic int64_t unread;
+
+static void *produce_calmly(void *tid) {
+    for (int i = 0; i < EACH; i++) {
+        while (atomic_load(&unread) > CALM)
+            sched_yield();
+        if (ring_push_unseen(&shared, (uint32_t)(uintptr_t)tid, 1, RING_UNSEEN_SHORT))
+            atomic_fetch_add(&unread, 1);
+    }
+    return NULL;
+}
+
+/* A producer that loses its processor has an old head, which the tail may have passed. */
+TEST(a_ring_with_room_is_never_full) {
+    pthread_t threads[CROWD];
+    uint64_t pads = 0, taken = 0;
+    shared = make_rings(1, RING_MIN_BYTES);
+    for (uintptr_t i = 0; i < CROWD; i++)
+        pthread_create(&threads[i], NULL, produce_calmly, (void *)i);
+    for (;;) {
+        uint64_t dropped = *ring_drops(shared.header, RING_DROP_FULL) +
+                           *ring_drops(shared.header, RING_DROP_CONTENDED);
+        if (taken + dropped == (uint64_t)CROWD * EACH)
+            break;
+        int now = take_all(&shared, 0, &pads);
+        taken += (uint64_t)now;
+        atomic_fetch_sub(&unread, now);
+    }
+    for (int i = 0; i < CROWD; i++)
+        pthread_join(threads[i], NULL);
+    CHECK_INT(*ring_drops(shared.header, RING_DROP_FULL), ==, 0);
     free(shared.header);
 }
