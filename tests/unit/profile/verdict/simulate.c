@@ -21,7 +21,7 @@ double random_normal(uint64_t *state) {
     return radius * cos(2 * M_PI * random_number(state));
 }
 
-static double random_poisson(double mean, uint64_t *state) {
+double random_poisson(double mean, uint64_t *state) {
     double count = -1, time = 0;
     for (; time < mean; count++)
         time -= log(1 - random_number(state));

@@ -25,6 +25,7 @@ struct sampling {
 
 double random_number(uint64_t *state); /* from 0 to 1 */
 double random_normal(uint64_t *state);
+double random_poisson(double mean, uint64_t *state);
 /* function_count costs that fall like 1 / rank, with that sum. */
 void simulation_set_costs(struct simulation *simulation, size_t function_count, double sum);
 void simulation_run(struct simulation *simulation, struct sampling *sampling);
