@@ -37,7 +37,7 @@ bool mcp_is_history(const struct mcp_call *call);
  * "" or "base_". */
 SONDE_MUST_USE sonde_err mcp_selection(struct mcp_call *call, const char *prefix,
                                        Sonde__V1__Selection *selection, struct sonde_diag *diag);
-/* Refuses a call that names neither a capture nor a range, or both. */
+/* Refuses a call that names both a capture and a range, or neither. */
 SONDE_MUST_USE sonde_err mcp_check_source(const struct mcp_call *call, struct sonde_diag *diag);
 /* For mcp_ask's `then` of an RPC of History: explains a missing store. */
 void mcp_end_history(struct mcp_call *call, sonde_err err, const struct sonde_diag *diag);

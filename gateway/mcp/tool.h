@@ -12,6 +12,7 @@
 #define MCP_MAX_FUNCTION 1024
 #define MCP_MAX_SECONDS  50 /* most clients wait for an answer for 60 s */
 #define MCP_NAME_BYTES   120
+#define MCP_SESSION_SIZE 65
 #define MCP_SHORT_MS     5000
 #define MCP_LONG_MS      60000
 
@@ -30,6 +31,7 @@ struct mcp_call;
 
 struct mcp_tool {
     const char *name, *title, *description;
+    const char *if_unavailable; /* what to do if sonded is; NULL = ask why_no_data */
     const struct mcp_argument *arguments;
     size_t argument_count;
     bool is_read_only; /* it costs the target nothing */
@@ -65,7 +67,8 @@ struct mcp_call {
     struct target_choice target;
     int step; /* the tool's own */
     /* For cancelling: the session and the request's id as JSON. */
-    const char *session, *id;
+    char session[MCP_SESSION_SIZE];
+    const char *id;
     struct mcp_call *next, **self; /* of gateway->tool_calls */
 };
 
