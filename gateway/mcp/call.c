@@ -121,6 +121,8 @@ static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *
 
 static void finish(struct relay *relay) {
     struct mcp_call *call = (struct mcp_call *)relay;
+    if (call->tool->finish)
+        call->tool->finish(call);
     delist(call);
     query_finish(&call->arguments);
     mcp_text_finish(&call->text);
@@ -154,7 +156,7 @@ void mcp_ask_text(struct mcp_call *call, const struct client_method *method,
 void mcp_call_start(const struct request_context *context, const struct mcp_tool *tool,
                     struct mcp_message *message) {
     static const struct relay_events events = {on_message, on_end, finish};
-    struct mcp_call *call = relay_create(context, sizeof *call, &events);
+    struct mcp_call *call = relay_create(context, tool->size ? tool->size : sizeof *call, &events);
     struct sonde_diag diag = {0};
     mcp_session(context, call->session);
     call->tool = tool;

@@ -34,9 +34,11 @@ struct mcp_tool {
     const char *if_unavailable; /* what to do if sonded is; NULL = ask why_no_data */
     const struct mcp_argument *arguments;
     size_t argument_count;
+    size_t size;       /* of the call's state, which begins with the call; 0 = it has no more */
     bool is_read_only; /* it costs the target nothing */
     /* Reads the arguments, which have been checked against the rows, and makes the first RPC. */
     sonde_err (*start)(struct mcp_call *call, struct sonde_diag *diag);
+    void (*finish)(struct mcp_call *call); /* frees what the state owns; NULL = nothing */
 };
 
 const struct mcp_tool *const *mcp_tools(size_t *count);
@@ -47,9 +49,11 @@ const struct mcp_tool *mcp_tool_find(const char *name);
 extern const struct mcp_tool mcp_targets, mcp_captures; /* tool_lists.c */
 extern const struct mcp_tool mcp_record;                /* tool_record.c */
 extern const struct mcp_tool mcp_top, mcp_calls;        /* tool_profiles.c */
+extern const struct mcp_tool mcp_annotate;              /* tool_annotate.c */
 extern const struct mcp_tool mcp_diff;                  /* tool_diff.c */
 extern const struct mcp_tool mcp_history;               /* tool_history.c */
 extern const struct mcp_tool mcp_threads;               /* tool_threads.c */
+extern const struct mcp_tool mcp_heap;                  /* tool_heap.c */
 extern const struct mcp_tool mcp_why;                   /* tool_why.c */
 
 typedef void mcp_on_message(struct mcp_call *call, const ProtobufCMessage *message);
@@ -94,6 +98,9 @@ SONDE_MUST_USE sonde_err mcp_string(struct mcp_call *call, const char *name, cha
  */
 SONDE_MUST_USE sonde_err mcp_read_target(struct mcp_call *call, struct sonde_diag *diag);
 bool mcp_is_said(const struct mcp_call *call, const char *name);
+
+/* "heap profiling is on", or why it is not. */
+const char *mcp_heap_sentence(const Sonde__V1__HeapState *state);
 
 /* "2026-11-23T03:42:02Z" */
 void mcp_put_time(struct sonde_buf *out, int64_t unix_ns);

@@ -62,11 +62,7 @@ static void ask_history(struct mcp_call *call, sonde_err err, const struct sonde
 
 static void on_heap(struct mcp_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__HeapState *state = (const void *)message;
-    mcp_text_puts(&call->text, state->active ? "memory: heap profiling is on\n"
-                               : state->available
-                                   ? "memory: heap profiling is off, and can be turned on by "
-                                     "`sonde heap on`\n"
-                                   : "memory: heap profiling is not available\n");
+    put_line(&call->text, "memory: ", mcp_heap_sentence(state));
     put_line(&call->text, "memory: ", state->note);
 }
 
