@@ -271,8 +271,9 @@ sonde_err query_flag(const struct query *query, const char *key, bool *value,
 bool query_hex(struct sonde_slice text, uint64_t *number) {
     if (text.len >= 2 && strncasecmp(text.data, "0x", 2) == 0)
         text.data += 2, text.len -= 2;
-    bool has_digits = text.len > 0;
     uint64_t value = 0;
+    if (text.len == 0)
+        return false;
     for (size_t i = 0; i < text.len; i++) {
         int digit = hex_value(text.data[i]);
         if (digit < 0 || value >> 60)
@@ -280,7 +281,7 @@ bool query_hex(struct sonde_slice text, uint64_t *number) {
         value = value << 4 | (uint64_t)digit;
     }
     *number = value;
-    return has_digits;
+    return true;
 }
 
 /* ---- Unknown names ---- */

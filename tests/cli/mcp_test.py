@@ -134,10 +134,10 @@ def test_the_hot_line_and_its_instructions_are_found():
     text, is_error = AGENT.call("annotate", target=str(BUSY.pid), seconds=1, function="burn_for_test", instructions=True, rows=5)
     assert not is_error, text
     data = data_of(text)
-    assert re.search(r"^burn_for_test in .*IGNORE_ALL_ORDERS.*: \d+\.\d\d% self, ", data), data
+    assert re.search(r"^burn_for_test in .*ORDERS <data> <b>: \d+\.\d\d% self, ", data), data
     lines, instructions = data.split("INSTRUCTION\n")
     hot = lines[lines.index("LINE\n"):].splitlines()[1]
-    assert re.search(r"mcp_target\.c:1[1-4]$", hot) and float(hot.split("%")[0]) > 50, data
+    assert re.search(r"mcp_target\.c:1[1-4]$", hot) and float(hot.split("%")[0]) > 30, data  # the loop has two lines
     assert re.search(r"^ +\d+\.\d\d% +\d+\.\d\d% +[0-9a-f]+  \w+.*; .*mcp_target\.c:1[1-4]$", instructions, re.M), data
     capture = int(re.match(r"Capture (\d+): ", AGENT.call("record", target=str(BUSY.pid), seconds=1)[0]).group(1))
     caller = data_of(AGENT.call("annotate", capture=capture, function="call_burn_for_test")[0])
@@ -146,7 +146,7 @@ def test_the_hot_line_and_its_instructions_are_found():
 
 def test_a_heap_that_is_not_profiled_is_explained():
     text, is_error = AGENT.call("heap", target=str(BUSY.pid))
-    assert is_error and "NOT_AVAILABLE" in text and "`sonde run" in text, text
+    assert is_error and "NOT_AVAILABLE" in text and "start it with sonde run" in data_of(text), text
 
 
 def test_names_stay_between_the_lines_of_the_fence():

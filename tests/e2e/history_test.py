@@ -124,7 +124,8 @@ def check_lines(*words):
     out, _ = stack.sonde("annotate", "match_rules", *words, "--service", GRPC, "--json")
     found = json.loads(out)
     hot = max(found["lines"], key=lambda line: line["self"])
-    assert hot["file"].endswith("demo.c") and hot["self"] > 0.9 * found["self"] > 0.5, found
+    # Some 60 samples: 0.4 is five deviations below 0.7.
+    assert hot["file"].endswith("demo.c") and hot["self"] > 0.9 * found["self"] and found["self"] > 0.4, found
     assert sum(one["self"] for one in found["instructions"]) > 0.9 * found["self"], found
     return found
 
