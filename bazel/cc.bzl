@@ -32,6 +32,27 @@ _TEST_COPTS = [opt for opt in _COPTS if opt not in ["-Wmissing-prototypes", "-Ww
 def sonde_cc_library(name, copts = [], **kwargs):
     native.cc_library(name = name, copts = COPTS + copts, linkstatic = True, **kwargs)
 
+MACHINES = ["aarch64", "x86_64"]
+
+def sonde_machine_library(name, hdrs, machine_deps = [], deps = [], strip_include_prefix = None, **kwargs):
+    """A library NAME_MACHINE for each machine, from the same sources; NAME is the one of the machine that is built for. Only tests use those
+    of another. {machine} in headers and strip_include_prefix is its name, and of machine_deps each library takes those of its machine."""
+    for machine in MACHINES:
+        sonde_cc_library(
+            name = "%s_%s" % (name, machine),
+            hdrs = [header.replace("{machine}", machine) for header in hdrs],
+            strip_include_prefix = strip_include_prefix.replace("{machine}", machine) if strip_include_prefix else None,
+            deps = ["%s_%s" % (dep, machine) for dep in machine_deps] + deps,
+            **kwargs
+        )
+    native.alias(
+        name = name,
+        actual = select({
+            "//bazel:arm64": name + "_aarch64",
+            "//conditions:default": name + "_x86_64",
+        }),
+    )
+
 def sonde_cc_binary(name, copts = [], **kwargs):
     native.cc_binary(name = name, copts = COPTS + copts, **kwargs)
 

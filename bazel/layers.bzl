@@ -1,6 +1,6 @@
 """Which layer may depend on which. Dependencies point one way (ARCHITECTURE.md):
 
-    clients/cli, gateway -> clients/c -> proto, api
+    clients/cli, gateway -> clients/c, clients/annotate -> proto, api
     service -> service/rpc -> service/engine -> service/{guest's protocol, host, unwind, symbol} -> api
                                                 service/host -> service/unwind
                            -> service/store -> api

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/parameters.h"
 
-#include "api/text/nearest.h"
-
 #include <stdio.h>
 #include <string.h>
-
-#define MAX_NAME 40
 
 enum unknown_parameters parameters_policy(enum family family) {
     static const enum unknown_parameters policies[] = {
@@ -82,29 +78,6 @@ static bool is_listed(struct sonde_slice key, const char *const *names, size_t c
     return false;
 }
 
-static const char *nearest(struct sonde_slice key, const char *const *names, size_t count) {
-    char word[MAX_NAME + 1];
-    if (key.len > MAX_NAME || memchr(key.data, 0, key.len))
-        return NULL;
-    memcpy(word, key.data, key.len);
-    word[key.len] = 0;
-    return sonde_nearest(word, names, count);
-}
-
-static sonde_err refuse(struct sonde_slice key, const char *near, const char *const *names,
-                        size_t count, struct sonde_diag *diag) {
-    char quoted[QUERY_QUOTED_SIZE], list[200] = "";
-    size_t used = 0;
-    for (size_t i = 0; i < count && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
-    query_quote(key, quoted);
-    if (near)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "unknown parameter \"%.80s\"; did you mean %s?", quoted, near);
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unknown parameter \"%.80s\"; this path has %s",
-                      quoted, count ? list : "none");
-}
-
 sonde_err parameters_check(const struct route *route, const struct query *query,
                            struct sonde_diag *diag) {
     const char *names[PARAMETERS_MAX];
@@ -119,9 +92,9 @@ sonde_err parameters_check(const struct route *route, const struct query *query,
                           is_listed(key, documented, sizeof documented / sizeof documented[0]);
         if (is_foreign || is_listed(key, names, count))
             continue;
-        const char *near = nearest(key, names, count);
+        const char *near = query_nearest(key, names, count);
         if (near || policy == UNKNOWN_REFUSED)
-            return refuse(key, near, names, count, diag);
+            return query_refuse_unknown("parameter", "this path", key, near, names, count, diag);
     }
     return SONDE_OK;
 }

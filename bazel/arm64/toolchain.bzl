@@ -29,7 +29,7 @@ def _config_impl(ctx):
         features = [
             feature(name = "supports_pic", enabled = True),
             _always("reproducible", _COMPILES, ["-fno-canonical-system-headers", "-no-canonical-prefixes"]),
-            _always("no_libraries", _LINKS, ["-Wl,--no-as-needed", "-Wl,-z,relro,-z,now"]),
+            _always("link", _LINKS, ["-Wl,--no-as-needed", "-Wl,-z,relro,-z,now"]),
         ],
         cxx_builtin_include_directories = ["/usr/lib/gcc-cross/" + _TRIPLE, "/usr/%s/include" % _TRIPLE, "/usr/include"],
         tool_paths = [tool_path(name = tool, path = "/usr/bin/%s-%s" % (_TRIPLE, tool)) for tool in _TOOLS],

@@ -93,23 +93,32 @@ sonde_err history_refuse_empty(struct service *service, const struct history_ran
                       capture_time_text(range->until_unix_ns, until), has);
 }
 
+sonde_err history_receive(struct service *service, const struct client_method *method,
+                          const ProtobufCMessage *request, const struct history_range *range,
+                          struct output *output, struct capture_result *result,
+                          struct sonde_diag *diag) {
+    const struct capture_completeness *found = &result->completeness;
+    sonde_err err =
+        capture_receive(service, method, request, HISTORY_TIMEOUT_MS, output, result, diag);
+    if (!err && found->is_known && found->windows_received == 0)
+        err = history_refuse_empty(service, range, found, diag);
+    return history_explain(err, diag);
+}
+
 sonde_err history_fetch(struct service *service, const struct client_method *method,
                         const ProtobufCMessage *request, const struct history_range *range,
                         const char *path, struct sonde_diag *diag) {
     struct output output;
     struct capture_result result = {0};
-    const struct capture_completeness *found = &result.completeness;
     sonde_err err = output_open(&output, path, diag);
     if (!err)
-        err = capture_receive(service, method, request, HISTORY_TIMEOUT_MS, &output, &result, diag);
-    if (!err && found->is_known && found->windows_received == 0)
-        err = history_refuse_empty(service, range, found, diag);
+        err = history_receive(service, method, request, range, &output, &result, diag);
     if (!err)
         err = output_commit(&output, diag);
     output_finish(&output);
     if (!err) {
         capture_print_completeness("base: ", &result.base_completeness);
-        capture_print_completeness("", found);
+        capture_print_completeness("", &result.completeness);
     }
-    return history_explain(err, diag);
+    return err;
 }

@@ -45,8 +45,15 @@ void history_select(Sonde__V1__Selection *selection, const char *service, const 
 const struct sonde_format_info *history_choose_format(const char *name, const char *path,
                                                       unsigned subjects);
 
-/* Makes a query that answers with CaptureEvents, writes the result to the file and prints how
- * complete it is on stderr. SONDE_NOT_FOUND, without a file: the range has no windows. */
+/* Makes a query that answers with CaptureEvents, and writes the result to an open output.
+ * SONDE_NOT_FOUND: the range has no windows. */
+SONDE_MUST_USE sonde_err history_receive(struct service *service,
+                                         const struct client_method *method,
+                                         const ProtobufCMessage *request,
+                                         const struct history_range *range, struct output *output,
+                                         struct capture_result *result, struct sonde_diag *diag);
+/* The same to a file, which only appears on success; prints how complete the answer is on stderr.
+ */
 SONDE_MUST_USE sonde_err history_fetch(struct service *service, const struct client_method *method,
                                        const ProtobufCMessage *request,
                                        const struct history_range *range, const char *path,

@@ -2,13 +2,8 @@
 #include "gateway/mcp/arguments.h"
 
 #include "api/json/json.h"
-#include "api/text/nearest.h"
-
-#include <stdio.h>
-#include <string.h>
 
 #define MAX_ROWS 16
-#define MAX_NAME 40
 
 const struct mcp_argument *mcp_argument_find(const struct mcp_tool *tool, struct sonde_slice name) {
     for (size_t i = 0; i < tool->argument_count; i++)
@@ -20,21 +15,11 @@ const struct mcp_argument *mcp_argument_find(const struct mcp_tool *tool, struct
 static sonde_err refuse_unknown(const struct mcp_tool *tool, struct sonde_slice name,
                                 struct sonde_diag *diag) {
     const char *names[MAX_ROWS];
-    char quoted[QUERY_QUOTED_SIZE], word[MAX_NAME + 1], list[240] = "";
-    size_t count = 0, used = 0;
-    for (; count < tool->argument_count && count < MAX_ROWS && used < sizeof list; count++) {
+    size_t count = 0;
+    for (; count < tool->argument_count && count < MAX_ROWS; count++)
         names[count] = tool->arguments[count].name;
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
-                                 names[count]);
-    }
-    snprintf(word, sizeof word, "%.*s", (int)(name.len < MAX_NAME ? name.len : MAX_NAME),
-             name.data);
-    const char *near = sonde_nearest(word, names, count);
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unknown argument \"%.80s\"; %s%s",
-                      query_quote(name, quoted), near ? "did you mean " : "this tool has ",
-                      near    ? near
-                      : *list ? list
-                              : "none");
+    return query_refuse_unknown("argument", "this tool", name, query_nearest(name, names, count),
+                                names, count, diag);
 }
 
 static sonde_err check_value(const struct mcp_argument *row, const struct query *arguments,

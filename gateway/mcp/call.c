@@ -8,7 +8,6 @@
 #include "proto/sonde/v1/history.pb-c.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -69,8 +68,8 @@ static const char *advice(const struct mcp_call *call, sonde_err err) {
     case SONDE_TARGET_AMBIGUOUS:
         return "The tool targets lists processes; name one by its pid.\n";
     case SONDE_UNAVAILABLE:
-        return call->tool == &mcp_why
-                   ? "sonded cannot be reached: start it, or start `sonde mcp` again.\n"
+        return call->tool->if_unavailable
+                   ? call->tool->if_unavailable
                    : "sonded may not be running; the tool why_no_data says more.\n";
     case SONDE_NOT_AVAILABLE:
     case SONDE_NO_CLOCK:
@@ -122,6 +121,8 @@ static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *
 
 static void finish(struct relay *relay) {
     struct mcp_call *call = (struct mcp_call *)relay;
+    if (call->tool->finish)
+        call->tool->finish(call);
     delist(call);
     query_finish(&call->arguments);
     mcp_text_finish(&call->text);
@@ -152,24 +153,17 @@ void mcp_ask_text(struct mcp_call *call, const struct client_method *method,
 
 /* ---- Start ---- */
 
-static const char *dup(struct mcp_call *call, const char *text) {
-    const char *copy = sonde_arena_dup(&call->arena, text, strlen(text));
-    if (!copy)
-        abort(); /* the gateway may exit when out of memory */
-    return copy;
-}
-
 void mcp_call_start(const struct request_context *context, const struct mcp_tool *tool,
                     struct mcp_message *message) {
     static const struct relay_events events = {on_message, on_end, finish};
-    struct mcp_call *call = relay_create(context, sizeof *call, &events);
+    struct mcp_call *call = relay_create(context, tool->size ? tool->size : sizeof *call, &events);
     struct sonde_diag diag = {0};
-    char session[MCP_SESSION_SIZE];
-    mcp_session(context, session);
+    mcp_session(context, call->session);
     call->tool = tool;
-    call->session = dup(call, session);
-    call->id = dup(call, message->id);
+    call->id = message->id;
+    call->arena = message->arena;
     call->arguments = message->arguments;
+    message->arena = (struct sonde_arena){0};
     message->arguments = (struct query){0};
     enlist(call);
     http_request_note(context->request, "tool=%s", tool->name);

@@ -97,6 +97,6 @@ void mcp_put_result(struct mcp_text *text, const Sonde__V1__ResultStart *result)
     if (result->keep_error[0]) {
         sonde_buf_puts(&text->head, "The capture could not be saved; the data begins with why.\n");
         mcp_text_put_name(text, result->keep_error, MCP_LINE_BYTES);
-        mcp_text_add(text, "\n", 1);
+        mcp_text_puts(text, "\n");
     }
 }

@@ -37,8 +37,13 @@ bool mcp_is_history(const struct mcp_call *call);
  * "" or "base_". */
 SONDE_MUST_USE sonde_err mcp_selection(struct mcp_call *call, const char *prefix,
                                        Sonde__V1__Selection *selection, struct sonde_diag *diag);
-/* Refuses a call that names neither a capture nor a range, or both. */
+/* Refuses a call that names none of a capture, a range and, if the tool has that argument, a
+ * target; or more than one. */
 SONDE_MUST_USE sonde_err mcp_check_source(const struct mcp_call *call, struct sonde_diag *diag);
+/* Asks for the profile of the capture or range as the rendering says. The call ends with it, unless
+ * the caller sets call->on_message and call->then afterwards. */
+SONDE_MUST_USE sonde_err mcp_ask_profile(struct mcp_call *call, Sonde__V1__Rendering *rendering,
+                                         struct sonde_diag *diag);
 /* For mcp_ask's `then` of an RPC of History: explains a missing store. */
 void mcp_end_history(struct mcp_call *call, sonde_err err, const struct sonde_diag *diag);
 

@@ -22,6 +22,10 @@ void mcp_text_add(struct mcp_text *text, const char *bytes, size_t len) {
     text->lost_lines += count_lines(bytes + kept, len - kept);
 }
 
+void mcp_text_puts(struct mcp_text *text, const char *string) {
+    mcp_text_add(text, string, strlen(string));
+}
+
 /* The bytes of whole characters among the first `most`. */
 static size_t cut(const char *text, size_t len, size_t most) {
     if (len <= most)

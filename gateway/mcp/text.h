@@ -32,6 +32,7 @@ struct mcp_text {
 
 /* Appends to the data. Lines end with '\n'. */
 void mcp_text_add(struct mcp_text *text, const char *bytes, size_t len);
+void mcp_text_puts(struct mcp_text *text, const char *string);
 /* One field of a line: characters that change a terminal's state, line ends among them, become
  * spaces, and invisible ones "\u{200b}"; longer names are cut at `most` bytes. */
 void mcp_text_put_name(struct mcp_text *text, const char *name, size_t most);

@@ -12,6 +12,7 @@
 #define MCP_MAX_FUNCTION 1024
 #define MCP_MAX_SECONDS  50 /* most clients wait for an answer for 60 s */
 #define MCP_NAME_BYTES   120
+#define MCP_SESSION_SIZE 65
 #define MCP_SHORT_MS     5000
 #define MCP_LONG_MS      60000
 
@@ -30,11 +31,14 @@ struct mcp_call;
 
 struct mcp_tool {
     const char *name, *title, *description;
+    const char *if_unavailable; /* what to do if sonded is; NULL = ask why_no_data */
     const struct mcp_argument *arguments;
     size_t argument_count;
+    size_t size;       /* of the call's state, which begins with the call; 0 = it has no more */
     bool is_read_only; /* it costs the target nothing */
     /* Reads the arguments, which have been checked against the rows, and makes the first RPC. */
     sonde_err (*start)(struct mcp_call *call, struct sonde_diag *diag);
+    void (*finish)(struct mcp_call *call); /* frees what the state owns; NULL = nothing */
 };
 
 const struct mcp_tool *const *mcp_tools(size_t *count);
@@ -45,9 +49,11 @@ const struct mcp_tool *mcp_tool_find(const char *name);
 extern const struct mcp_tool mcp_targets, mcp_captures; /* tool_lists.c */
 extern const struct mcp_tool mcp_record;                /* tool_record.c */
 extern const struct mcp_tool mcp_top, mcp_calls;        /* tool_profiles.c */
+extern const struct mcp_tool mcp_annotate;              /* tool_annotate.c */
 extern const struct mcp_tool mcp_diff;                  /* tool_diff.c */
 extern const struct mcp_tool mcp_history;               /* tool_history.c */
 extern const struct mcp_tool mcp_threads;               /* tool_threads.c */
+extern const struct mcp_tool mcp_heap;                  /* tool_heap.c */
 extern const struct mcp_tool mcp_why;                   /* tool_why.c */
 
 typedef void mcp_on_message(struct mcp_call *call, const ProtobufCMessage *message);
@@ -65,7 +71,8 @@ struct mcp_call {
     struct target_choice target;
     int step; /* the tool's own */
     /* For cancelling: the session and the request's id as JSON. */
-    const char *session, *id;
+    char session[MCP_SESSION_SIZE];
+    const char *id;
     struct mcp_call *next, **self; /* of gateway->tool_calls */
 };
 
@@ -91,6 +98,9 @@ SONDE_MUST_USE sonde_err mcp_string(struct mcp_call *call, const char *name, cha
  */
 SONDE_MUST_USE sonde_err mcp_read_target(struct mcp_call *call, struct sonde_diag *diag);
 bool mcp_is_said(const struct mcp_call *call, const char *name);
+
+/* "heap profiling is on", or why it is not. */
+const char *mcp_heap_sentence(const Sonde__V1__HeapState *state);
 
 /* "2026-11-23T03:42:02Z" */
 void mcp_put_time(struct sonde_buf *out, int64_t unix_ns);

@@ -13,14 +13,10 @@
 #define STEPS       12
 #define MAX_CHANGES 10
 
-static void put(struct mcp_text *text, const char *line) {
-    mcp_text_add(text, line, strlen(line));
-}
-
 static void put_moment(struct mcp_text *text, int64_t unix_ns) {
     struct sonde_buf time = {0};
     mcp_put_time(&time, unix_ns);
-    put(text, sonde_buf_slice(&time).data);
+    mcp_text_puts(text, sonde_buf_slice(&time).data);
     sonde_buf_finish(&time);
 }
 
@@ -30,17 +26,17 @@ static void put_service(struct mcp_text *text, const Sonde__V1__ServiceInfo *ser
     char line[100];
     snprintf(line, sizeof line, "%12.1f s on CPU  %u hosts  %u processes  ",
              (double)service->on_cpu_ns / HISTORY_NS_PER_S, service->hosts, service->processes);
-    put(text, line);
+    mcp_text_puts(text, line);
     put_moment(text, service->first_unix_ns);
-    put(text, " to ");
+    mcp_text_puts(text, " to ");
     put_moment(text, service->last_unix_ns);
-    put(text, "  ");
+    mcp_text_puts(text, "  ");
     mcp_text_put_name(text, service->name, MCP_NAME_BYTES);
     for (size_t i = 0; i < service->n_events; i++) {
-        put(text, i ? ", " : ": ");
+        mcp_text_puts(text, i ? ", " : ": ");
         mcp_text_put_name(text, service->events[i], 20);
     }
-    put(text, "\n");
+    mcp_text_puts(text, "\n");
 }
 
 static int by_cpu_time(const void *a, const void *b) {
@@ -71,29 +67,29 @@ static void put_function(struct mcp_text *text, const Sonde__V1__ChangedFunction
     snprintf(line, sizeof line, "  %-7s %.1f %% to %.1f %% of the CPU time (%+.1f to %+.1f)  ",
              kinds[kind], 100 * function->before, 100 * function->after, 100 * function->low,
              100 * function->high);
-    put(text, line);
+    mcp_text_puts(text, line);
     mcp_text_put_name(text, function->function, MCP_NAME_BYTES);
     if (function->n_callers) {
-        put(text, "  called by ");
+        mcp_text_puts(text, "  called by ");
         mcp_text_put_name(text, function->callers[0], MCP_NAME_BYTES);
     }
-    put(text, "\n");
+    mcp_text_puts(text, "\n");
 }
 
 static void put_change(struct mcp_text *text, const Sonde__V1__Change *change) {
-    put(text, "change between ");
+    mcp_text_puts(text, "change between ");
     put_moment(text, change->from_unix_ns);
-    put(text, " and ");
+    mcp_text_puts(text, " and ");
     put_moment(text, change->until_unix_ns);
     for (size_t i = 0; i < change->n_labels; i++) {
-        put(text, i ? ", " : ", with ");
+        mcp_text_puts(text, i ? ", " : ", with ");
         mcp_text_put_name(text, change->labels[i]->name, 40);
-        put(text, " ");
+        mcp_text_puts(text, " ");
         mcp_text_put_name(text, change->labels[i]->before, 60);
-        put(text, " to ");
+        mcp_text_puts(text, " to ");
         mcp_text_put_name(text, change->labels[i]->after, 60);
     }
-    put(text, "\n");
+    mcp_text_puts(text, "\n");
     for (size_t i = 0; i < change->n_functions; i++)
         put_function(text, change->functions[i]);
 }
@@ -152,7 +148,7 @@ static void put_point(struct mcp_text *text, const Sonde__V1__QuerySeriesRespons
                  seconds / length_of(answer, unix_s));
     else
         snprintf(line, sizeof line, "  %14lld\n", (long long)value);
-    put(text, line);
+    mcp_text_puts(text, line);
 }
 
 static void on_series(struct mcp_call *call, const ProtobufCMessage *message) {

@@ -9,10 +9,6 @@
 #define DEFAULT_ROWS 30
 #define WHY_BYTES    200
 
-static void put(struct mcp_text *text, const char *line) {
-    mcp_text_add(text, line, strlen(line));
-}
-
 /* ---- targets ---- */
 
 static bool is_wanted(const Sonde__V1__Target *target, const char *name) {
@@ -23,20 +19,20 @@ static void put_target(struct mcp_text *text, const Sonde__V1__Target *target) {
     char line[80];
     snprintf(line, sizeof line, "%8d %11.1f s  %-5s  ", target->pid, (double)target->cpu_ns / 1e9,
              target->unattached ? "no" : "yes");
-    put(text, line);
+    mcp_text_puts(text, line);
     mcp_text_put_name(text, target->user, 32);
-    put(text, "  ");
+    mcp_text_puts(text, "  ");
     mcp_text_put_name(text, target->name, MCP_NAME_BYTES);
     if (target->executable[0] && strcmp(target->executable, target->name) != 0) {
-        put(text, " (");
+        mcp_text_puts(text, " (");
         mcp_text_put_name(text, target->executable, MCP_NAME_BYTES);
-        put(text, ")");
+        mcp_text_puts(text, ")");
     }
     if (target->unavailable[0]) {
-        put(text, ": cannot be sampled: ");
+        mcp_text_puts(text, ": cannot be sampled: ");
         mcp_text_put_name(text, target->unavailable, WHY_BYTES);
     }
-    put(text, "\n");
+    mcp_text_puts(text, "\n");
 }
 
 static void on_targets(struct mcp_call *call, const ProtobufCMessage *message) {
@@ -46,7 +42,7 @@ static void on_targets(struct mcp_call *call, const ProtobufCMessage *message) {
     char *name = NULL;
     if (mcp_whole(call, "rows", &most, NULL) || mcp_string(call, "name", &name, NULL))
         return;
-    put(&call->text, "     PID     CPU time  guest  user  name (executable)\n");
+    mcp_text_puts(&call->text, "     PID     CPU time  guest  user  name (executable)\n");
     for (size_t i = 0; i < list->n_targets; i++) {
         if (!is_wanted(list->targets[i], name))
             continue;
@@ -94,16 +90,16 @@ static void put_capture(struct mcp_text *text, const Sonde__V1__Capture *capture
     snprintf(line, sizeof line, "%7llu  %s %7.1f s %8llu samples  pid %-8d",
              (unsigned long long)capture->id, sonde_buf_slice(&time).data,
              capture->duration_ms / 1000.0, (unsigned long long)capture->samples, capture->pid);
-    put(text, line);
+    mcp_text_puts(text, line);
     sonde_buf_finish(&time);
     mcp_text_put_name(text, capture->kind, 20);
-    put(text, "  ");
+    mcp_text_puts(text, "  ");
     mcp_text_put_name(text, capture->target, MCP_NAME_BYTES);
     if (capture->note[0]) {
-        put(text, ": ");
+        mcp_text_puts(text, ": ");
         mcp_text_put_name(text, capture->note, MCP_NAME_BYTES);
     }
-    put(text, "\n");
+    mcp_text_puts(text, "\n");
 }
 
 static void on_captures(struct mcp_call *call, const ProtobufCMessage *message) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * top, and callers_and_callees: of a saved capture or a range of history. */
-#include "gateway/families/history/history_query.h"
 #include "gateway/mcp/source.h"
 
 static sonde_err read_rendering(struct mcp_call *call, Sonde__V1__Rendering *rendering,
@@ -23,35 +22,12 @@ static sonde_err read_rendering(struct mcp_call *call, Sonde__V1__Rendering *ren
     return SONDE_OK;
 }
 
-static sonde_err ask_history(struct mcp_call *call, Sonde__V1__Rendering *rendering,
-                             struct sonde_diag *diag) {
-    Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
-    Sonde__V1__Selection selection = history_default_selection();
-    sonde_err err = mcp_selection(call, "", &selection, diag);
-    if (err)
-        return err;
-    request.selection = &selection;
-    request.rendering = rendering;
-    mcp_ask_text(call, &client_query_profile, &request.base, HISTORY_DEADLINE_MS);
-    call->then = mcp_end_history;
-    return SONDE_OK;
-}
-
 static sonde_err ask_profile(struct mcp_call *call, uint64_t rows, struct sonde_diag *diag) {
-    Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     sonde_err err = mcp_check_source(call, diag);
     if (!err)
         err = read_rendering(call, &rendering, rows, diag);
-    if (!err)
-        err = mcp_whole(call, "capture", &request.id, diag);
-    if (err)
-        return err;
-    if (mcp_is_history(call))
-        return ask_history(call, &rendering, diag);
-    request.rendering = &rendering;
-    mcp_ask_text(call, &client_get_capture, &request.base, MCP_LONG_MS);
-    return SONDE_OK;
+    return err ? err : mcp_ask_profile(call, &rendering, diag);
 }
 
 /* ---- top ---- */

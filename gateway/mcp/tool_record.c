@@ -5,40 +5,28 @@
 #include "gateway/mcp/tool.h"
 #include "gateway/reply/profile_reply.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #define DEFAULT_SECONDS 5
 #define DEFAULT_HZ      99
 #define ROWS            15
 #define ALLOCS          "allocs"
 #define MAX_NOTE        200
 
-static void refuse_kind(struct sonde_slice what, struct sonde_diag *diag) {
-    char quoted[QUERY_QUOTED_SIZE], list[240] = "";
-    size_t used = 0;
-    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, ", %s", sonde_events[i].name);
-    (void)sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                     "what: \"%.60s\" is not one of cpu, wall, off-cpu, allocs%s",
-                     query_quote(what, quoted), list);
-}
-
 /* "off-cpu" is a mode, "page-faults" an event. */
 static sonde_err read_what(struct sonde_slice what, Sonde__V1__CaptureCpuRequest *request,
                            struct sonde_diag *diag) {
-    for (int i = 0; i < SONDE_MODES; i++)
-        if (sonde_slice_equals(what, sonde_events[i].mode)) {
-            request->mode = (Sonde__V1__CpuMode)i;
-            return SONDE_OK;
-        }
-    for (size_t i = SONDE_COUNTED; i < SONDE_EVENTS; i++)
-        if (sonde_slice_equals(what, sonde_events[i].name)) {
-            request->event = (char *)(uintptr_t)sonde_events[i].name;
-            return SONDE_OK;
-        }
-    refuse_kind(what, diag);
-    return SONDE_INVALID_ARGUMENT;
+    char quoted[QUERY_QUOTED_SIZE];
+    size_t mode = sonde_event_find_mode(what);
+    enum sonde_event_id event = sonde_event_find_counted(what);
+    if (mode == SONDE_MODES && event == SONDE_EVENTS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "what: \"%.60s\" is not one of cpu, wall, off-cpu, " ALLOCS
+                          ", " SONDE_COUNTED_NAMES,
+                          query_quote(what, quoted));
+    if (mode < SONDE_MODES)
+        request->mode = (Sonde__V1__CpuMode)mode;
+    else
+        request->event = (char *)(uintptr_t)sonde_events[event].name;
+    return SONDE_OK;
 }
 
 static void end_all(struct mcp_call *call, sonde_err err, const struct sonde_diag *diag) {
@@ -119,8 +107,8 @@ static const struct mcp_argument arguments[] = {
     {"seconds", MCP_WHOLE, false, 1, MCP_MAX_SECONDS, "duration; default 5"},
     {"what", MCP_STRING, false, 1, 40,
      "cpu (default): CPU time; off-cpu: time that threads wait; wall: both; allocs: memory "
-     "allocated, if the process has the guest; or an event to count, such as page-faults, "
-     "context-switches, cache-misses"},
+     "allocated, if the process has the guest; growth: resident memory that came; or an event to "
+     "count, such as page-faults, context-switches, cache-misses"},
     {"frequency", MCP_WHOLE, false, 1, 10000, "samples per second and thread; default 99"},
     {"note", MCP_STRING, false, 1, MAX_NOTE, "a comment, shown in the list of captures"},
 };

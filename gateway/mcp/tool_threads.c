@@ -3,8 +3,6 @@
  * threads: what all threads of a process do at this moment. */
 #include "gateway/mcp/tool.h"
 
-#include <string.h>
-
 #define DEPTH       32
 #define MAX_THREADS 1000
 
@@ -17,9 +15,9 @@ static void on_backtraces(struct mcp_call *call, const ProtobufCMessage *message
                      (double)backtraces->longest_stop_ns / 1000);
     if (backtraces->note[0]) {
         mcp_text_put_name(&call->text, backtraces->note, MCP_LINE_BYTES);
-        mcp_text_add(&call->text, "\n", 1);
+        mcp_text_puts(&call->text, "\n");
     }
-    mcp_text_add(&call->text, backtraces->text, strlen(backtraces->text));
+    mcp_text_puts(&call->text, backtraces->text);
 }
 
 static sonde_err start(struct mcp_call *call, struct sonde_diag *diag) {

@@ -9,24 +9,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put(struct mcp_text *text, const char *line) {
-    mcp_text_add(text, line, strlen(line));
-}
-
 /* "before: text\n"; nothing if the text is empty. */
 static void put_line(struct mcp_text *text, const char *before, const char *sentence) {
     if (!*sentence)
         return;
-    put(text, before);
+    mcp_text_puts(text, before);
     mcp_text_put_name(text, sentence, MCP_LINE_BYTES - 60);
-    put(text, "\n");
+    mcp_text_puts(text, "\n");
 }
 
 static void put_failure(struct mcp_call *call, const char *what, sonde_err err,
                         const struct sonde_diag *diag) {
     if (!err)
         return;
-    put(&call->text, what);
+    mcp_text_puts(&call->text, what);
     put_line(&call->text, ": ", sonde_diag_text(diag, err));
 }
 
@@ -42,14 +38,15 @@ static void on_history(struct mcp_call *call, const ProtobufCMessage *message) {
              (unsigned long long)info->windows, (unsigned long long)info->samples,
              (unsigned long long)info->dropped, (unsigned long long)info->lost_windows,
              info->recording_targets);
-    put(text, line);
+    mcp_text_puts(text, line);
     put_line(text, "history: nothing is stored: ", info->trouble);
     put_line(text, "history: processes without the guest are not recorded: ", info->refusal);
 }
 
 static void end_history(struct mcp_call *call, sonde_err err, const struct sonde_diag *diag) {
     if (err == SONDE_UNIMPLEMENTED || err == SONDE_NOT_AVAILABLE)
-        put(&call->text, "history: this service records none; start sonded with --history\n");
+        mcp_text_puts(&call->text,
+                      "history: this service records none; start sonded with --history\n");
     else
         put_failure(call, "history", err, diag);
     mcp_end(call, SONDE_OK, NULL);
@@ -65,10 +62,7 @@ static void ask_history(struct mcp_call *call, sonde_err err, const struct sonde
 
 static void on_heap(struct mcp_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__HeapState *state = (const void *)message;
-    put(&call->text, state->active      ? "memory: heap profiling is on\n"
-                     : state->available ? "memory: heap profiling is off, and can be turned on by "
-                                          "`sonde heap on`\n"
-                                        : "memory: heap profiling is not available\n");
+    put_line(&call->text, "memory: ", mcp_heap_sentence(state));
     put_line(&call->text, "memory: ", state->note);
 }
 
@@ -96,7 +90,7 @@ static void put_target(struct mcp_text *text, const Sonde__V1__Target *target) {
              target->unattached ? "without the guest: it has profiles of CPU time, waits and "
                                   "events from outside"
                                 : "with the guest");
-    put(text, line);
+    mcp_text_puts(text, line);
     put_line(text, "process: cannot be sampled: ", target->unavailable);
     put_line(text, "process: functions without names: ", target->advice);
     put_line(text, "process: clock: ", target->clock_note);
@@ -110,7 +104,8 @@ static void on_targets(struct mcp_call *call, const ProtobufCMessage *message) {
             put_target(&call->text, list->targets[i]);
         }
     if (call->step == 0)
-        put(&call->text, "process: none has that pid or name; the tool targets lists them\n");
+        mcp_text_puts(&call->text,
+                      "process: none has that pid or name; the tool targets lists them\n");
 }
 
 static void ask_targets(struct mcp_call *call, sonde_err err, const struct sonde_diag *diag) {
@@ -131,9 +126,9 @@ static void ask_targets(struct mcp_call *call, sonde_err err, const struct sonde
 /* ---- The machine ---- */
 
 static void put_right(struct mcp_text *text, const Sonde__V1__Right *right) {
-    put(text, "right: ");
+    mcp_text_puts(text, "right: ");
     mcp_text_put_name(text, right->name, 80);
-    put(text, right->is_granted ? ": granted\n" : ": refused\n");
+    mcp_text_puts(text, right->is_granted ? ": granted\n" : ": refused\n");
     put_line(text, "    lost: ", right->lost);
     put_line(text, "    the kernel said: ", right->reason);
     put_line(text, "    grant it with: ", right->command);
@@ -142,7 +137,7 @@ static void put_right(struct mcp_text *text, const Sonde__V1__Right *right) {
 static void put_event(struct mcp_text *text, const Sonde__V1__Event *event) {
     if (event->is_available)
         return;
-    put(text, "event: ");
+    mcp_text_puts(text, "event: ");
     mcp_text_put_name(text, event->name, 40);
     put_line(text, " is not counted: ", event->reason);
 }
@@ -191,5 +186,6 @@ const struct mcp_tool mcp_why = {
     .arguments = arguments,
     .argument_count = sizeof arguments / sizeof arguments[0],
     .is_read_only = true,
+    .if_unavailable = "sonded cannot be reached: start it, or start `sonde mcp` again.\n",
     .start = start,
 };

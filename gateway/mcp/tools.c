@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const struct mcp_tool *const table[] = {
-    &mcp_targets, &mcp_record,  &mcp_captures, &mcp_top, &mcp_calls,
-    &mcp_diff,    &mcp_history, &mcp_threads,  &mcp_why,
+    &mcp_targets, &mcp_record,  &mcp_captures, &mcp_top,  &mcp_calls, &mcp_annotate,
+    &mcp_diff,    &mcp_history, &mcp_threads,  &mcp_heap, &mcp_why,
 };
 
 #define COUNT (sizeof table / sizeof table[0])

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/request/query.h"
 
+#include "api/text/nearest.h"
+
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +11,7 @@
 
 #define MAX_QUOTED  64
 #define MAX_DECIMAL 63
+#define MAX_NAME    40 /* longer ones are near nothing */
 
 static int hex_value(char digit) {
     if (digit >= '0' && digit <= '9')
@@ -263,4 +266,46 @@ sonde_err query_flag(const struct query *query, const char *key, bool *value,
                           query_quote(text, quoted));
     *value = yes;
     return SONDE_OK;
+}
+
+bool query_hex(struct sonde_slice text, uint64_t *number) {
+    if (text.len >= 2 && strncasecmp(text.data, "0x", 2) == 0)
+        text.data += 2, text.len -= 2;
+    uint64_t value = 0;
+    if (text.len == 0)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = hex_value(text.data[i]);
+        if (digit < 0 || value >> 60)
+            return false;
+        value = value << 4 | (uint64_t)digit;
+    }
+    *number = value;
+    return true;
+}
+
+/* ---- Unknown names ---- */
+
+const char *query_nearest(struct sonde_slice key, const char *const *names, size_t count) {
+    char word[MAX_NAME + 1];
+    if (key.len > MAX_NAME || memchr(key.data, 0, key.len))
+        return NULL;
+    memcpy(word, key.data, key.len);
+    word[key.len] = 0;
+    return sonde_nearest(word, names, count);
+}
+
+sonde_err query_refuse_unknown(const char *kind, const char *owner, struct sonde_slice key,
+                               const char *near, const char *const *names, size_t count,
+                               struct sonde_diag *diag) {
+    char quoted[QUERY_QUOTED_SIZE], list[200] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", names[i]);
+    query_quote(key, quoted);
+    if (near)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unknown %s \"%.80s\"; did you mean %s?",
+                          kind, quoted, near);
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unknown %s \"%.80s\"; %s has %s", kind, quoted,
+                      owner, count ? list : "none");
 }

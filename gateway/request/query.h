@@ -52,6 +52,17 @@ SONDE_MUST_USE sonde_err query_flag(const struct query *query, const char *key, 
 #define QUERY_QUOTED_SIZE (64 * 4 + 1)
 const char *query_quote(struct sonde_slice value, char text[QUERY_QUOTED_SIZE]);
 
+/* Hexadecimal digits, at most 16 after leading zeros, with or without "0x" in front. */
+bool query_hex(struct sonde_slice text, uint64_t *number);
+
+/* The known name that an unknown key was probably meant to be; NULL if none is near. */
+const char *query_nearest(struct sonde_slice key, const char *const *names, size_t count);
+/* SONDE_INVALID_ARGUMENT: unknown KIND "KEY", with the near name, or with all that OWNER has if near
+ * is NULL. */
+sonde_err query_refuse_unknown(const char *kind, const char *owner, struct sonde_slice key,
+                               const char *near, const char *const *names, size_t count,
+                               struct sonde_diag *diag);
+
 /* Percent-decodes a segment of a path, where '+' is an ordinary character. out has in.len bytes.
  * Returns the length. */
 size_t query_decode_path(struct sonde_slice in, char *out);

@@ -2,10 +2,9 @@
 #include "gateway/request/symbol_body.h"
 
 #include "api/text/utf8.h"
+#include "gateway/request/query.h"
 
 #include <string.h>
-
-#define MAX_DIGITS 16
 
 static bool is_blank(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
@@ -19,27 +18,6 @@ static struct sonde_slice trim(struct sonde_slice text) {
     return text;
 }
 
-static bool read_address(struct sonde_slice token, uint64_t *address) {
-    if (token.len >= 2 && token.data[0] == '0' && (token.data[1] | 0x20) == 'x')
-        token.data += 2, token.len -= 2;
-    while (token.len && token.data[0] == '0')
-        token.data++, token.len--;
-    if (token.len == 0 || token.len > MAX_DIGITS)
-        return false;
-    *address = 0;
-    for (size_t i = 0; i < token.len; i++) {
-        char digit = token.data[i];
-        char lower = (char)(digit | 0x20);
-        if (digit >= '0' && digit <= '9')
-            *address = *address << 4 | (uint64_t)(digit - '0');
-        else if (lower >= 'a' && lower <= 'f')
-            *address = *address << 4 | (uint64_t)(lower - 'a' + 10);
-        else
-            return false;
-    }
-    return true;
-}
-
 bool symbol_body_next(struct sonde_slice *body, uint64_t *address) {
     while (body->len) {
         const char *plus = memchr(body->data, '+', body->len);
@@ -48,7 +26,7 @@ bool symbol_body_next(struct sonde_slice *body, uint64_t *address) {
         size_t used = len + (plus != NULL);
         body->data += used;
         body->len -= used;
-        if (read_address(token, address))
+        if (query_hex(token, address) && *address)
             return true;
     }
     return false;

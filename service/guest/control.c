@@ -56,7 +56,7 @@ static void fill_hello(void) {
     append_text(hello.version, sizeof hello.version, GUEST_VERSION);
     ssize_t len = readlink("/proc/thread-self/exe", hello.executable, sizeof hello.executable - 1);
     hello.executable[len > 0 ? len : 0] = 0;
-    if (raw_call3(SYS_getrandom, (long)hello.uuid, sizeof hello.uuid, GRND_NONBLOCK) < 0)
+    if (system_call3(SYS_getrandom, (long)hello.uuid, sizeof hello.uuid, GRND_NONBLOCK) < 0)
         memcpy(hello.uuid, &handler_state.pid, sizeof handler_state.pid);
     hello.start_ticks = procfs_stat_field(22);
     hello.page_size = (uint32_t)sysconf(_SC_PAGESIZE);

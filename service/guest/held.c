@@ -66,7 +66,7 @@ uint32_t held_count(unsigned reasons) {
 
 void held_forget_ended(uint32_t pid) {
     for (uint32_t i = 0; i < limit; i++)
-        if (rows[i].tid && raw_call3(SYS_tgkill, pid, rows[i].tid, 0) == -ESRCH)
+        if (rows[i].tid && system_call3(SYS_tgkill, pid, rows[i].tid, 0) == -ESRCH)
             rows[i].tid = 0;
 }
 

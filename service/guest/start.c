@@ -211,7 +211,7 @@ static void on_fork_child(void) {
     wanted_in_child = running || wanted_in_child;
     running = false;
     atomic_store(&guest.suspending, false);
-    handler_state.pid = (uint32_t)raw_call3(SYS_getpid, 0, 0, 0);
+    handler_state.pid = (uint32_t)system_call3(SYS_getpid, 0, 0, 0);
     close_wake();
     atomic_store(&guest.state, GUEST_OFF);
     install_after_fork();

@@ -279,6 +279,16 @@ def test_a_base_with_another_path_or_without_the_function():
     check.contains(sonde("annotate", "busy", "perf.data", "--base", "without.data").stderr, "the function is not in the base")
 
 
+def test_the_text_of_65_source_files_is_too_much():
+    for files, is_noted in ((63, False), (64, True)):  # and files.c
+        write("files.c", "volatile unsigned long sink;\nint main(void) {\n" +
+              "".join(f'#line 1 "{FOLDER}/one{number}.h"\nsink++;\n' for number in range(files)) + f'#line 1 "{FOLDER}/one0.h"\nreturn 0;\n}}\n')
+        build("files", "files.c", options=("-O0", "-g"))
+        code = sorted(instructions("files", "main"))
+        found = sonde("annotate", "main", record({(pc,): 1 for pc in code}, "files", "files.data"))
+        assert ("lines of more than 64 source files have no text" in found.stderr) == is_noted, found.stderr
+
+
 def test_two_profiles_are_compared_line_by_line():
     pcs = planted()
     record({(pcs["hot"],): 40, (pcs["mix"],): 60}, to="base.data")

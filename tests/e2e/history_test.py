@@ -101,9 +101,11 @@ def test_what_is_recorded_is_right_and_stays():
     service.end(signal.SIGKILL)
     service = Service()
     check.equal(total("first"), before, "what was stored before kill -9")
+    begin = time.time()
     second = start_demo(60, "run=second,no label")
     check.until(lambda: f"SONDE_LABELS of {NAME}" in service.log() or total("second") > 0 or
                 second.poll() is not None, seconds=30, what="a stored window")
+    check_lines(str(second.pid), "-d", "1", "-F", "499")
     second.terminate()
     used = cpu_ns(second)
     service.end(signal.SIGTERM)  # stores the open windows
@@ -113,7 +115,30 @@ def test_what_is_recorded_is_right_and_stays():
     check.contains(service.log(), f"SONDE_LABELS of {NAME}")
     check_questions(total())
     check_gate(per_second)
+    check_recorded_lines(begin)
     service.end(signal.SIGTERM)
+
+
+def check_lines(*words):
+    """The function with 70 % of the time has one hot line. Returns what `sonde annotate` says of the function."""
+    out, _ = stack.sonde("annotate", "match_rules", *words, "--service", GRPC, "--json")
+    found = json.loads(out)
+    hot = max(found["lines"], key=lambda line: line["self"])
+    # Some 60 samples: 0.4 is five deviations below 0.7.
+    assert hot["file"].endswith("demo.c") and hot["self"] > 0.9 * found["self"] and found["self"] > 0.4, found
+    assert sum(one["self"] for one in found["instructions"]) > 0.9 * found["self"], found
+    return found
+
+
+def check_recorded_lines(begin):
+    """The lines of a range of the history, compared with an earlier range, and without the program's file."""
+    stacks = recorded(NAME, "--selector", "run = 'second'")
+    now = check_lines(NAME, "--from", str(int(begin)), "--base-from", "-1h", "--base-until", str(int(begin)))
+    check.near(now["self"], share(stacks, "match_rules"), 0.05, "the function's share")
+    check.near(now["baseSelf"], SHARES["match_rules"], 0.15, "its share in the earlier range")
+    os.rename(DEMO, DEMO + ".away")
+    _, err = stack.sonde("annotate", "match_rules", NAME, "--from", "-1h", "--service", GRPC, status=None)
+    check.contains(err, f"{DEMO} does not exist here: copy it there from where it ran")
 
 
 def check_gate(per_second):

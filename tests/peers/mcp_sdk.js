@@ -54,20 +54,21 @@ async function ask(client, tool) {
     return (await client.callTool({ name: tool, arguments: {} })).content[0].text;
 }
 
-// The capture of a call that was cancelled ends long before its time.
+// The capture of a call that was cancelled ends before its time: one that has ended by itself is saved.
 async function cancel(client) {
+    if (/right: perf, all processes: refused/.test(await ask(client, "why_no_data")))
+        return;
     const abort = new AbortController();
     const record = client.callTool({ name: "record", arguments: { target: "@all", seconds: 50 } }, undefined, { signal: abort.signal });
     let outcome;
-    record.then((answer) => { outcome = answer; }, () => { outcome = "cancelled"; });
+    record.then((answer) => { outcome = answer; }, (reason) => { outcome = reason; });
     while (!outcome && !/ 1 captures are running/.test(await ask(client, "why_no_data")))
         ;
-    if (outcome && outcome.isError)
-        return; // the kernel refuses to sample the machine
+    assert.strictEqual(outcome, undefined);
     abort.abort("enough");
     while (!/ 0 captures are running/.test(await ask(client, "why_no_data")))
         ;
-    assert.strictEqual(outcome, "cancelled");
+    assert.match(String(outcome), /enough/);
     assert.match(await ask(client, "captures"), /^0 of 0 saved captures/);
 }
 

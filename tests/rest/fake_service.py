@@ -8,6 +8,7 @@ decides what happens:
     short             a result ends without an error, but with half of the announced bytes
     long              a result has more bytes than announced
     large             a result of 6 MB in chunks
+    huge              a result of 17 MiB
     idle              no samples
     noprof            jemalloc was started without prof:true
     glibc             the heap cannot be profiled

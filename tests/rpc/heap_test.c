@@ -193,6 +193,26 @@ TEST(the_sample_type_selects_the_value_that_is_drawn) {
     setup_end(&setup);
 }
 
+TEST(a_table_of_a_heap_has_the_rows_and_the_function_that_were_asked_for) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    setup_begin(&setup);
+    request.rendering = &rendering;
+    rendering.format = SONDE__V1__FORMAT__TEXT_TOP;
+    rendering.max_rows = 1;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK(strstr(result.text, "Showing 1 of 2 functions\n") != NULL);
+    CHECK(strstr(result.text, "  keep\n") != NULL && strstr(result.text, "  main\n") == NULL);
+    rendering.max_rows = 0;
+    rendering.by_total = true;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK(strstr(result.text, "  keep\n") != NULL && strstr(result.text, "  main\n") != NULL);
+    rendering.function = (char *)"keep";
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK(strstr(result.text, "Callers") != NULL);
+    setup_end(&setup);
+}
+
 TEST(a_saved_dump_is_fetched_by_its_name) {
     Sonde__V1__GetHeapDumpRequest request = SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
     setup_begin(&setup);

@@ -327,14 +327,14 @@ static sonde_err put_table(const struct draw_tree *tree, uint32_t *order,
     qsort_r(order, rows.count, sizeof *order, options->by_total ? compare_totals : compare_frames,
             (void *)(uintptr_t)tree);
     put_header(profile, options, tree->total, out);
-    if (rows.count > 0 && options->function)
-        return draw_calls(tree, accuracy, profile, options, out, diag);
-    if (rows.count > 0 && put_rows(&rows, profile, options, out))
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    if (rows.count > 0)
+    if (rows.count == 0) {
+        sonde_buf_puts(out, "no samples\n");
         return SONDE_OK;
-    sonde_buf_puts(out, "no samples\n");
-    return SONDE_OK;
+    }
+    if (options->function)
+        return draw_calls(tree, accuracy, profile, options, out, diag);
+    sonde_err err = put_rows(&rows, profile, options, out);
+    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
 }
 
 static sonde_err sum_and_put(struct draw_tree *tree, const uint32_t *leaves,

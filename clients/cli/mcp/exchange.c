@@ -12,14 +12,16 @@
 
 #define END_OF_HEADERS "\r\n\r\n"
 #define LENGTH         "\r\ncontent-length:"
+/* The gateway cancels a call only within its session. This one has no other clients. */
+#define SESSION "stdio"
 
 static void put_request(struct exchange *exchange, const struct exchange_peer *peer,
                         struct sonde_slice body) {
     sonde_buf_printf(&exchange->out,
                      "POST /mcp HTTP/1.0\r\nhost: localhost\r\ncontent-type: application/json\r\n"
-                     "accept: application/json, text/event-stream\r\nmcp-session-id: %s\r\n"
-                     "content-length: %zu\r\n",
-                     peer->session, body.len);
+                     "accept: application/json, text/event-stream\r\n"
+                     "mcp-session-id: " SESSION "\r\ncontent-length: %zu\r\n",
+                     body.len);
     if (peer->token)
         sonde_buf_printf(&exchange->out, "authorization: Bearer %s\r\n", peer->token);
     sonde_buf_puts(&exchange->out, "\r\n");
@@ -57,7 +59,7 @@ static sonde_err broke_off(struct sonde_diag *diag) {
     return sonde_fail(diag, SONDE_PROTOCOL, "the answer of the gateway broke off");
 }
 
-/* What a client of the protocol gets: the body, unless the status is 202 or there is none. */
+/* The client gets the body if it is JSON. An answer with the status 202 has none. */
 static sonde_err read_answer(const struct exchange *exchange, struct sonde_slice *body,
                              struct sonde_diag *diag) {
     const char *text = exchange->in.data;

@@ -16,9 +16,9 @@ struct exchange {
     size_t sent;
 };
 
-/* What is the same in all requests. */
+/* The gateway, and what all requests to it have in common. */
 struct exchange_peer {
-    const char *socket, *session;
+    const char *socket;
     const char *token; /* NULL = none */
 };
 
@@ -27,9 +27,9 @@ SONDE_MUST_USE sonde_err exchange_start(struct exchange *exchange, const struct 
                                         struct sonde_slice body, struct sonde_diag *diag);
 /* The events of poll that it waits for. */
 short exchange_waits_for(const struct exchange *exchange);
-/* Sends or receives what it can without blocking. Returns true once the answer is complete; *body
- * borrows from the exchange and is empty if there is nothing to pass on. SONDE_PROTOCOL: the answer
- * broke off. */
+/* Sends or receives what it can without blocking, and sets *is_complete once the answer is
+ * complete. Then *body borrows from the exchange; it is empty if the client gets no answer.
+ * SONDE_PROTOCOL: the answer broke off. */
 SONDE_MUST_USE sonde_err exchange_step(struct exchange *exchange, bool *is_complete,
                                        struct sonde_slice *body, struct sonde_diag *diag);
 void exchange_finish(struct exchange *exchange);

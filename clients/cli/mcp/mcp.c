@@ -12,9 +12,7 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 struct settings {
@@ -26,7 +24,6 @@ struct mcp {
     struct rundir dir;
     struct helper gateway;
     char program[PATH_MAX], socket[108], listen[128];
-    char session[33];
 };
 
 static void on_line(void *context, const char *line) {
@@ -82,16 +79,8 @@ static sonde_err start_gateway(struct mcp *mcp, const struct service_settings *s
     helper_add(gateway, "--quiet");
     err = helper_start(gateway, diag);
     if (!err)
-        err = helper_wait_ready(gateway, PRIVATE_SONDED_READY_MS, mcp->service.signals, diag);
+        err = helper_wait_ready(gateway, mcp->service.signals, diag);
     return err;
-}
-
-/* The gateway cancels a call only within its session, so the command needs one. */
-static void choose_session(struct mcp *mcp) {
-    uint64_t bits[2] = {0};
-    (void)!getrandom(bits, sizeof bits, 0);
-    snprintf(mcp->session, sizeof mcp->session, "%016llx%016llx", (unsigned long long)bits[0],
-             (unsigned long long)bits[1]);
 }
 
 static sonde_err check_token(const char *token, struct sonde_diag *diag) {
@@ -110,13 +99,11 @@ static sonde_err run(struct mcp *mcp, const struct settings *settings, struct so
         err = start_gateway(mcp, &settings->service, diag);
     if (err)
         return err;
-    choose_session(mcp);
     if (isatty(STDIN_FILENO))
         fprintf(stderr, "sonde mcp: waiting for messages of an agent on stdin; agents start this "
                         "command themselves\n");
     const struct bridge bridge = {
         .peer = {.socket = mcp->socket,
-                 .session = mcp->session,
                  .token = mcp->service.is_foreign ? NULL : settings->service.token},
         .gateway = &mcp->gateway,
         .sonded = mcp->service.private ? &mcp->service.private->sonded.helper : NULL,

@@ -167,9 +167,8 @@ void helper_signal(const struct helper *helper, int signal_number) {
         kill(helper->pid, signal_number);
 }
 
-sonde_err helper_wait_ready(struct helper *helper, uint64_t timeout_ms, int signals,
-                            struct sonde_diag *diag) {
-    uint64_t now = helper_now_ms(), until = now + timeout_ms;
+sonde_err helper_wait_ready(struct helper *helper, int signals, struct sonde_diag *diag) {
+    uint64_t now = helper_now_ms(), until = now + HELPER_READY_MS;
     int status;
     for (; !helper->ready && now < until; now = helper_now_ms()) {
         struct pollfd waiting[] = {{helper->output, POLLIN, 0}, {signals, POLLIN, 0}};

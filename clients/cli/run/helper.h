@@ -42,6 +42,7 @@ struct helper {
 };
 
 uint64_t helper_now_ms(void);
+#define HELPER_READY_MS 20000 /* how long its start may take */
 
 void helper_add(struct helper *helper, const char *argument);
 /* Starts the process. It is not ready yet. */
@@ -61,7 +62,7 @@ void helper_signal(const struct helper *helper, int signal_number);
 
 /* For owners without a supervisor. Waits until it is ready; SONDE_UNAVAILABLE with its last line if
  * it exits or does not become ready. SONDE_CANCELLED if `signals`, a signalfd, has a signal. */
-SONDE_MUST_USE sonde_err helper_wait_ready(struct helper *helper, uint64_t timeout_ms, int signals,
+SONDE_MUST_USE sonde_err helper_wait_ready(struct helper *helper, int signals,
                                            struct sonde_diag *diag);
 /* Terminates it and waits; kills it after 5 seconds. Accepts one that is not running. */
 void helper_stop(struct helper *helper);

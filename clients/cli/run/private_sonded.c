@@ -76,7 +76,7 @@ sonde_err private_service_start(struct private_service *service, const sigset_t 
     if (!err)
         err = helper_start(&sonded->helper, diag);
     if (!err)
-        err = helper_wait_ready(&sonded->helper, PRIVATE_SONDED_READY_MS, signals, diag);
+        err = helper_wait_ready(&sonded->helper, signals, diag);
     if (err)
         private_service_stop(service);
     return err;

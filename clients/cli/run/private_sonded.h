@@ -11,8 +11,6 @@
 
 #include <limits.h>
 
-#define PRIVATE_SONDED_READY_MS 20000
-
 struct private_sonded {
     struct helper helper;
     char program[PATH_MAX], guest_socket[108], service_socket[108];

@@ -149,7 +149,7 @@ static void prepare_gateway(struct run *run) {
 }
 
 static sonde_err wait_until_ready(struct run *run, struct helper *helper, struct sonde_diag *diag) {
-    uint64_t until = helper_now_ms() + PRIVATE_SONDED_READY_MS;
+    uint64_t until = helper_now_ms() + HELPER_READY_MS;
     while (!helper->ready && helper->pid && !run->supervisor.stopped_by && helper_now_ms() < until)
         supervisor_step(&run->supervisor, (int)(until - helper_now_ms()));
     if (run->supervisor.stopped_by)

@@ -7,26 +7,14 @@
 #include "gateway/reply/reply.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #define DEADLINE_MS   60000
 #define MAX_ADDRESSES 1024u
 #define WAIT_MS       2000u
 
-/* Takes "0x1f2a" from the front of *text. */
-static bool read_hex(struct sonde_slice *text, uint64_t *number) {
-    size_t digits = 0;
-    *number = 0;
-    if (text->len < 3 || text->data[0] != '0' || (text->data[1] | 0x20) != 'x')
-        return false;
-    text->data += 2, text->len -= 2;
-    for (; text->len; text->data++, text->len--, digits++) {
-        char letter = text->data[0], lower = (char)(letter | 0x20);
-        bool is_digit = letter >= '0' && letter <= '9';
-        if (!is_digit && (lower < 'a' || lower > 'f'))
-            break;
-        *number = *number << 4 | (uint64_t)(is_digit ? letter - '0' : lower - 'a' + 10);
-    }
-    return digits > 0 && digits <= 16;
+static bool read_hex(struct sonde_slice text, uint64_t *number) {
+    return text.len > 2 && strncasecmp(text.data, "0x", 2) == 0 && query_hex(text, number);
 }
 
 static sonde_err refuse(const char *key, struct sonde_slice value, struct sonde_diag *diag) {
@@ -41,8 +29,7 @@ static sonde_err read_address(const struct query *query, const char *key, uint64
     struct sonde_slice text;
     if (!query_get(query, key, &text))
         return SONDE_OK;
-    struct sonde_slice rest = text;
-    return read_hex(&rest, address) && rest.len == 0 ? SONDE_OK : refuse(key, text, diag);
+    return read_hex(text, address) ? SONDE_OK : refuse(key, text, diag);
 }
 
 static sonde_err read_addresses(const struct query *query, uint64_t addresses[MAX_ADDRESSES],
@@ -51,18 +38,19 @@ static sonde_err read_addresses(const struct query *query, uint64_t addresses[MA
     *count = 0;
     if (!query_get(query, "address", &text))
         return SONDE_OK;
-    struct sonde_slice rest = text;
-    while (*count < MAX_ADDRESSES && read_hex(&rest, &addresses[*count])) {
+    for (struct sonde_slice rest = text;;) {
+        const char *comma = memchr(rest.data, ',', rest.len);
+        size_t len = comma ? (size_t)(comma - rest.data) : rest.len;
+        if (*count == MAX_ADDRESSES)
+            return sonde_fail(diag, SONDE_TOO_LARGE, "address: at most %u addresses",
+                              MAX_ADDRESSES);
+        if (!read_hex((struct sonde_slice){rest.data, len}, &addresses[*count]))
+            return refuse("address", text, diag);
         ++*count;
-        if (rest.len == 0)
+        if (!comma)
             return SONDE_OK;
-        if (rest.data[0] != ',')
-            break;
-        rest.data++, rest.len--;
+        rest.data += len + 1, rest.len -= len + 1;
     }
-    if (*count == MAX_ADDRESSES)
-        return sonde_fail(diag, SONDE_TOO_LARGE, "address: at most %u addresses", MAX_ADDRESSES);
-    return refuse("address", text, diag);
 }
 
 struct parameters {

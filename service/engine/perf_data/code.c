@@ -7,6 +7,7 @@
 
 #include "api/base/array.h"
 #include "service/engine/code/tables.h"
+#include "service/engine/once/once.h"
 #include "service/symbol/files/files.h"
 
 #include <limits.h>
@@ -22,23 +23,16 @@
 
 sonde_err recorded_code_init(struct recorded_code *code, const struct perf_file *file,
                              const struct perf_data_options *from, struct sonde_diag *diag) {
-    const char *data_dir = from->data_dir;
-    char names[4096] = "", tables[4096] = "";
-    if (data_dir) {
-        snprintf(names, sizeof names, "%.4000s/symbols", data_dir);
-        snprintf(tables, sizeof tables, "%.4000s/unwind", data_dir);
-    }
-    struct symbol_options options = {.cache_dir = data_dir ? names : NULL, .worker = from->worker};
+    char tables[4096] = "";
+    if (from->data_dir)
+        snprintf(tables, sizeof tables, "%.4000s/unwind", from->data_dir);
     *code = (struct recorded_code){.file = file};
     hash_index_init(&code->index);
-    sonde_err err = symbol_store_create(&options, &code->symbols, diag);
-    if (err && data_dir) { /* for example another user's: then tables are made again */
-        options.cache_dir = data_dir = NULL;
-        err = symbol_store_create(&options, &code->symbols, diag);
-    }
-    if (!err)
-        err = unwind_cache_create(data_dir ? tables : NULL, 0, &code->tables, diag);
-    if (err && data_dir)
+    sonde_err err = once_open_store(from->data_dir, from->worker, &code->symbols, diag);
+    if (err)
+        return err;
+    err = unwind_cache_create(from->data_dir ? tables : NULL, 0, &code->tables, diag);
+    if (err && from->data_dir)
         err = unwind_cache_create(NULL, 0, &code->tables, diag);
     if (err)
         return err;

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/perf_data/perf_data.h"
 
-#include "api/os/file_limit.h"
 #include "api/profile/pprof/pprof.h"
 #include "api/settings/own_data_dir.h"
+#include "service/engine/once/once.h"
 #include "service/engine/perf_data/parts.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define MOST_BYTES (4ull << 30) /* of memory */
@@ -80,16 +75,6 @@ sonde_err perf_data_read(int fd, const struct perf_data_options *options,
 
 /* ---- the process ---- */
 
-static sonde_err write_all(const struct sonde_buf *bytes, struct sonde_diag *diag) {
-    for (size_t at = 0; at < bytes->len;) {
-        ssize_t put = write(STDOUT_FILENO, bytes->data + at, bytes->len - at);
-        if (put < 0 && errno != EINTR)
-            return sonde_fail_os(diag, errno, "cannot write the profile");
-        at += put > 0 ? (size_t)put : 0;
-    }
-    return SONDE_OK;
-}
-
 /* A file of compressed records can ask for any amount. */
 static void limit_memory(void) {
     struct rlimit data;
@@ -100,24 +85,20 @@ static void limit_memory(void) {
 }
 
 void perf_data_main(int argc, char **argv) {
-    if (argc != 2 || strcmp(argv[1], PERF_DATA_ARGUMENT) != 0)
+    if (!once_is_asked(argc, argv, PERF_DATA_ARGUMENT))
         return;
     struct sonde_profile *profile = NULL;
     struct sonde_buf bytes = {0};
     struct sonde_diag diag = {0};
-    umask(077);
     limit_memory();
     const struct perf_data_options options = {.data_dir = own_data_dir(),
                                               .worker = "/proc/self/exe"};
-    sonde_err err = file_limit_raise("sonded", &diag);
+    sonde_err err = once_begin(&diag);
     if (!err)
         err = perf_data_read(STDIN_FILENO, &options, &profile, &diag);
     if (!err)
         err = sonde_pprof_write(profile, 0, &bytes, &diag);
     if (!err)
-        err = write_all(&bytes, &diag);
-    if (err)
-        fputs(sonde_diag_text(&diag, err), stderr);
-    fflush(stderr);
-    _exit((int)err); /* the system frees the memory faster */
+        err = once_write(bytes.data, bytes.len, &diag);
+    once_end(err, &diag);
 }

@@ -6,7 +6,6 @@
 #include "service/symbol/worker/run_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -18,7 +17,7 @@
 
 struct shared {
     int fds[CHECK_FIRST_FILE + CHECK_MAX_MODULES];
-    int fd_end;
+    int fd_end, vdso; /* -1 = no file of it yet */
     struct check_module modules[CHECK_MAX_MODULES];
     uint32_t module_count;
     size_t bytes;
@@ -37,22 +36,15 @@ static int vdso_file(const struct mapping *mapping) {
     return -1;
 }
 
-/* Descriptors are copied to numbers above all that the process gets, so that moving one to its
- * number there does not overwrite another. */
-static int copy_of(int fd) {
-    return fcntl(fd, F_DUPFD_CLOEXEC, CHECK_FIRST_FILE + CHECK_MAX_MODULES);
-}
-
-static int file_of(const struct mapping *mapping) {
+static int file_of(const struct mapping *mapping, struct shared *shared) {
     const struct symbol_module *module = mapping_module(mapping);
     if (!module || !mapping->has_bias)
         return -1;
     if (symbol_module_kind(module) != SYMBOL_MODULE_VDSO)
-        return symbol_module_fd(module) < 0 ? -1 : copy_of(symbol_module_fd(module));
-    int fd = vdso_file(mapping), copy = fd < 0 ? -1 : copy_of(fd);
-    if (fd >= 0)
-        close(fd);
-    return copy;
+        return symbol_module_fd(module);
+    if (shared->vdso < 0)
+        shared->vdso = vdso_file(mapping);
+    return shared->vdso;
 }
 
 /* The modules that our walks came through. */
@@ -62,7 +54,7 @@ static void collect_modules(const struct check_run *run, struct shared *shared) 
         const struct code_region *region = &run->code.regions[i];
         if (!region->is_open || shared->module_count == CHECK_MAX_MODULES)
             continue;
-        int fd = file_of(region->mapping);
+        int fd = file_of(region->mapping, shared);
         if (fd < 0)
             continue;
         shared->fds[shared->fd_end++] = fd;
@@ -74,12 +66,9 @@ static void collect_modules(const struct check_run *run, struct shared *shared) 
 static bool share(const struct check_run *run, struct shared *shared) {
     size_t bytes_at = check_bytes_at(shared->module_count, run->count);
     shared->bytes = bytes_at + run->bytes.len;
-    int fd = memfd_create("sonde-check", MFD_CLOEXEC);
-    shared->fds[CHECK_SHARED] = fd < 0 ? -1 : copy_of(fd);
+    int fd = shared->fds[CHECK_SHARED] = memfd_create("sonde-check", MFD_CLOEXEC);
     if (fd >= 0 && ftruncate(fd, (off_t)shared->bytes) == 0)
         shared->memory = mmap(NULL, shared->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (fd >= 0)
-        close(fd);
     if (!shared->memory || shared->memory == MAP_FAILED) {
         shared->memory = NULL;
         return false;
@@ -95,7 +84,7 @@ static bool share(const struct check_run *run, struct shared *shared) {
         stacks[i].pcs_at += bytes_at;
     }
     memcpy(shared->memory + bytes_at, run->bytes.data, run->bytes.len);
-    return shared->fds[CHECK_SHARED] >= 0;
+    return true;
 }
 
 /* Takes only results that are possible. */
@@ -144,10 +133,22 @@ static sonde_err run_worker(struct check_run *run, const struct shared *shared,
     return SONDE_OK;
 }
 
+static void finish(struct shared *shared) {
+    const int own[] = {shared->fds[CHECK_SHARED], shared->vdso};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (own[i] >= 0)
+            close(own[i]);
+    if (shared->memory)
+        munmap(shared->memory, shared->bytes);
+    free(shared);
+}
+
 sonde_err check_walk_other(struct check_run *run, struct sonde_diag *diag) {
     struct shared *shared = calloc(1, sizeof *shared);
     run->results = calloc(run->count + 1, sizeof *run->results);
     sonde_err err = shared && run->results ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    if (shared)
+        shared->vdso = shared->fds[CHECK_SHARED] = -1;
     if (!err) {
         collect_modules(run, shared);
         if (!share(run, shared))
@@ -155,11 +156,7 @@ sonde_err check_walk_other(struct check_run *run, struct sonde_diag *diag) {
     }
     if (!err)
         err = run_worker(run, shared, diag);
-    for (int i = CHECK_SHARED; shared && i < shared->fd_end; i++)
-        if (shared->fds[i] >= 0)
-            close(shared->fds[i]);
-    if (shared && shared->memory)
-        munmap(shared->memory, shared->bytes);
-    free(shared);
+    if (shared)
+        finish(shared);
     return err;
 }

@@ -58,8 +58,8 @@ static int write_dump(int fd) {
 
 /* jemalloc takes no descriptor: without /proc, as in most chroots, it cannot write. */
 static bool can_dump(void) {
-    long fd = raw_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/fd",
-                       O_PATH | O_DIRECTORY | O_CLOEXEC, 0, 0);
+    long fd = system_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/fd",
+                          O_PATH | O_DIRECTORY | O_CLOEXEC, 0, 0);
     if (fd >= 0)
         raw_close((int)fd);
     return fd >= 0;

@@ -28,7 +28,7 @@ static long close_around_ours(unsigned first, unsigned last, int flags) {
     for (uint64_t from = first; from <= last; from = ours + 1) {
         ours = fds_next(from, last);
         long result =
-            ours > from ? raw_call3(SYS_close_range, (long)from, (long)ours - 1, flags) : 0;
+            ours > from ? system_call3(SYS_close_range, (long)from, (long)ours - 1, flags) : 0;
         error = result < 0 ? -result : error;
     }
     return error;

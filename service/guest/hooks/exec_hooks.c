@@ -22,7 +22,7 @@ extern char **environ;
 static int exec_at(int folder, const char *path, char *const argv[], char *const envp[],
                    int flags) {
     threads_hold_own_clock();
-    long result = raw_call(SYS_execveat, folder, (long)path, (long)argv, (long)envp, flags);
+    long result = system_call(SYS_execveat, folder, (long)path, (long)argv, (long)envp, flags);
     threads_release_own_clock();
     errno = (int)-result;
     return -1;
@@ -30,7 +30,7 @@ static int exec_at(int folder, const char *path, char *const argv[], char *const
 
 HOOK int execve(const char *path, char *const argv[], char *const envp[]) {
     threads_hold_own_clock();
-    long result = raw_call3(SYS_execve, (long)path, (long)argv, (long)envp);
+    long result = system_call3(SYS_execve, (long)path, (long)argv, (long)envp);
     threads_release_own_clock();
     errno = (int)-result;
     return -1;

@@ -48,7 +48,7 @@ static long set_stack(const stack_t *stack, stack_t *old) {
         stack && is_small != was_held && !held_from_calls() && handler_is_own_process();
     if (is_change && is_small)
         threads_hold(HOLD_STACK);
-    long result = raw_call3(SYS_sigaltstack, (long)stack, (long)old, 0);
+    long result = system_call3(SYS_sigaltstack, (long)stack, (long)old, 0);
     if (is_change && is_small == (result < 0))
         threads_release(HOLD_STACK);
     return result;
@@ -129,7 +129,7 @@ HOOK int prctl(int option, ...) {
     va_end(list);
     struct filter_call filter = from_prctl(option, a, b);
     begin_filter(&filter);
-    long result = with_errno(raw_call(SYS_prctl, option, a, b, c, d));
+    long result = with_errno(system_call(SYS_prctl, option, a, b, c, d));
     end_filter(&filter, result == 0);
     return (int)result;
 }

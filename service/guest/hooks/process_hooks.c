@@ -46,7 +46,7 @@ HOOK int chroot(const char *path) {
         chroot_prepare();
         guest_connect_now();
     }
-    long result = raw_call3(SYS_chroot, (long)path, 0, 0);
+    long result = system_call3(SYS_chroot, (long)path, 0, 0);
     if (result == 0)
         return 0;
     errno = (int)-result;

@@ -90,7 +90,7 @@ int maps_read(struct maps *maps) {
         return (int)-fd;
     size_t used = 0;
     long got, all = 0;
-    while ((got = raw_call3(SYS_read, fd, (long)(buffer + used), (long)(PIECE - used))) > 0) {
+    while ((got = system_call3(SYS_read, fd, (long)(buffer + used), (long)(PIECE - used))) > 0) {
         all += got;
         used = take_lines(maps, buffer, used + (size_t)got);
         if (used == PIECE) /* no line of maps is that long: skip it */

@@ -22,11 +22,11 @@ static bool parse_sizes(const char *text, uint64_t *pages, uint64_t *data_pages)
 
 static bool read_sizes(uint64_t *pages, uint64_t *data_pages) {
     char text[160];
-    long fd =
-        raw_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/statm", O_RDONLY | O_CLOEXEC, 0, 0);
+    long fd = system_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/statm",
+                          O_RDONLY | O_CLOEXEC, 0, 0);
     if (fd < 0)
         return false;
-    long got = raw_call3(SYS_read, fd, (long)text, sizeof text - 1);
+    long got = system_call3(SYS_read, fd, (long)text, sizeof text - 1);
     raw_close((int)fd);
     text[got > 0 ? got : 0] = 0;
     return got > 0 && parse_sizes(text, pages, data_pages);

@@ -14,7 +14,7 @@ struct caps {
 
 static long get(int tid, struct caps *caps) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, tid};
-    return raw_call3(SYS_capget, (long)&header, (long)caps, 0);
+    return system_call3(SYS_capget, (long)&header, (long)caps, 0);
 }
 
 bool capabilities_get(int tid, struct capabilities *capabilities) {
@@ -26,7 +26,7 @@ bool capabilities_get(int tid, struct capabilities *capabilities) {
         capabilities->permitted[i] = caps.words[i].permitted;
         capabilities->inheritable[i] = caps.words[i].inheritable;
     }
-    capabilities->securebits = raw_call(SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
+    capabilities->securebits = system_call(SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
     return true;
 }
 
@@ -47,5 +47,5 @@ void capabilities_limit_to(int tid) {
         own.words[i].inheritable &= theirs.words[i].permitted;
     }
     if (surplus)
-        raw_call3(SYS_capset, (long)&header, (long)&own, 0);
+        system_call3(SYS_capset, (long)&header, (long)&own, 0);
 }

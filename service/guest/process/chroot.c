@@ -15,7 +15,7 @@ static _Atomic uint32_t tids[CHROOT_THREADS_MAX];
 static _Atomic uint32_t used; /* one past the highest index that ever held a tid */
 
 static long open_proc(const char *path) {
-    return raw_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0);
+    return system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0);
 }
 
 static bool replace(uint32_t index, uint32_t old, uint32_t tid) {
@@ -27,7 +27,7 @@ static bool replace(uint32_t index, uint32_t old, uint32_t tid) {
 static long open_lasting_maps(void) {
     char byte;
     long fd = open_proc("/proc/self/maps");
-    if (fd >= 0 && raw_call(SYS_pread64, fd, (long)&byte, 1, 0, 0) > 0)
+    if (fd >= 0 && system_call(SYS_pread64, fd, (long)&byte, 1, 0, 0) > 0)
         return fd;
     if (fd >= 0)
         raw_close((int)fd);
@@ -91,7 +91,7 @@ long chroot_open_maps(void) {
     long fd = open_proc("/proc/thread-self/maps");
     if (fd >= 0 || !fds_ours(&maps))
         return fd;
-    long at = raw_call3(SYS_lseek, maps.fd, 0, SEEK_SET);
+    long at = system_call3(SYS_lseek, maps.fd, 0, SEEK_SET);
     return at < 0 ? at : maps.fd;
 }
 

@@ -45,7 +45,7 @@ int limits_perf_paranoid(void) {
 
 uint32_t limits_cpus(void) {
     uint64_t set[128];
-    long bytes = raw_call3(SYS_sched_getaffinity, 0, sizeof set, (long)set);
+    long bytes = system_call3(SYS_sched_getaffinity, 0, sizeof set, (long)set);
     uint32_t cpus = 0;
     for (long i = 0; i < bytes / 8; i++)
         cpus += (uint32_t)__builtin_popcountll(set[i]);

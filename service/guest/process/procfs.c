@@ -35,12 +35,12 @@ static uint64_t parse_hex(const char *at) {
 }
 
 long procfs_read_file(const char *path, char *buffer, size_t size) {
-    long fd = raw_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0);
+    long fd = system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0, 0);
     if (fd < 0)
         return fd;
     long used = 0, got = 1;
     while (got > 0 && (size_t)used < size - 1) {
-        got = raw_call3(SYS_read, fd, (long)(buffer + used), (long)(size - 1) - used);
+        got = system_call3(SYS_read, fd, (long)(buffer + used), (long)(size - 1) - used);
         used += got > 0 ? got : 0;
     }
     raw_close((int)fd);
@@ -51,11 +51,12 @@ long procfs_read_file(const char *path, char *buffer, size_t size) {
 bool procfs_each_number(const char *path, void (*visit)(uint32_t number, void *context),
                         void *context) {
     static _Alignas(8) char buffer[16384];
-    long fd = raw_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0);
+    long fd =
+        system_call(SYS_openat, AT_FDCWD, (long)path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0);
     if (fd < 0)
         return false;
     long got;
-    while ((got = raw_call3(SYS_getdents64, fd, (long)buffer, sizeof buffer)) > 0)
+    while ((got = system_call3(SYS_getdents64, fd, (long)buffer, sizeof buffer)) > 0)
         for (long at = 0; at < got;) {
             const struct entry *entry = (const struct entry *)(buffer + at);
             if (is_digit(*entry->name))

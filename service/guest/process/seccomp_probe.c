@@ -17,19 +17,20 @@
 bool seccomp_probe_kills(const struct seccomp_probe_call *calls, size_t count) {
     struct rlimit no_core = {1, 1};
     int status = 0;
-    if (raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
+    if (system_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
         return false;
-    long child = raw_call(SYS_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
+    long child = system_call(SYS_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
     if (child == 0) {
-        raw_call(SYS_prlimit64, 0, RLIMIT_CORE, (long)&no_core, 0, 0);
+        system_call(SYS_prlimit64, 0, RLIMIT_CORE, (long)&no_core, 0, 0);
         for (size_t i = 0; i < count; i++)
-            raw_call(calls[i].number, calls[i].a, calls[i].b, calls[i].c, calls[i].d, calls[i].e);
+            system_call(calls[i].number, calls[i].a, calls[i].b, calls[i].c, calls[i].d,
+                        calls[i].e);
         for (;;)
-            raw_call3(SYS_exit_group, 0, 0, 0);
+            system_call3(SYS_exit_group, 0, 0, 0);
     }
     if (child < 0)
         return true; /* not known: do not risk it */
-    while (raw_call(SYS_wait4, child, (long)&status, __WALL, 0, 0) == -EINTR)
+    while (system_call(SYS_wait4, child, (long)&status, __WALL, 0, 0) == -EINTR)
         continue;
     return WIFSIGNALED(status);
 }

@@ -27,5 +27,5 @@ enum wrapper wrapper_of(const char *program) {
 
 /* Only asks: WNOWAIT leaves the children to the program. */
 bool wrapper_has_child(void) {
-    return raw_call(SYS_waitid, P_ALL, 0, 0, WEXITED | WNOHANG | WNOWAIT, 0) == 0;
+    return system_call(SYS_waitid, P_ALL, 0, 0, WEXITED | WNOHANG | WNOWAIT, 0) == 0;
 }

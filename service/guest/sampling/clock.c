@@ -43,7 +43,7 @@ static struct perf_event_attr perf_attr(uint64_t period_ns, bool user_only, uint
 
 static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t cookie) {
     struct perf_event_attr attr = perf_attr(period_ns, user_only, cookie);
-    return raw_call(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return system_call(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 static bool perf_kills(void) {
@@ -78,7 +78,7 @@ static long make_timer(uint32_t tid, uint64_t cookie) {
     event.sigev_value.sival_ptr = (void *)cookie;
     event._sigev_un._tid = (int)tid;
     int timer = -1;
-    long result = raw_call3(SYS_timer_create, THREAD_CPU_CLOCK(tid), (long)&event, (long)&timer);
+    long result = system_call3(SYS_timer_create, THREAD_CPU_CLOCK(tid), (long)&event, (long)&timer);
     return result < 0 ? result : timer;
 }
 
@@ -89,7 +89,7 @@ static struct timespec span_of(uint64_t ns) {
 static long set_timer(int timer, uint64_t first_ns, uint64_t period_ns) {
     struct itimerspec spec = {.it_interval = span_of(period_ns),
                               .it_value = span_of(first_ns ? first_ns : 1)};
-    return raw_call(SYS_timer_settime, timer, 0, (long)&spec, 0, 0);
+    return system_call(SYS_timer_settime, timer, 0, (long)&spec, 0, 0);
 }
 
 const char *clock_name(enum sample_clock clock) {
@@ -123,7 +123,7 @@ static int try_timer(int timer_signal) {
     long timer = make_timer((uint32_t)raw_gettid(), 0);
     if (timer < 0)
         return (int)-timer;
-    raw_call3(SYS_timer_delete, timer, 0, 0);
+    system_call3(SYS_timer_delete, timer, 0, 0);
     return 0;
 }
 
@@ -295,7 +295,7 @@ void clock_disarm(struct sampled_thread *thread) {
         atomic_fetch_add(&perf_budget, 1);
     }
     if (timer >= 0)
-        raw_call3(SYS_timer_delete, timer, 0, 0);
+        system_call3(SYS_timer_delete, timer, 0, 0);
 }
 
 int clock_process(uint64_t period_ns) {
@@ -306,6 +306,6 @@ int clock_process(uint64_t period_ns) {
     struct itimerval every = {span, span};
     if (period_ns && span.tv_sec == 0 && span.tv_usec == 0)
         every.it_interval.tv_usec = every.it_value.tv_usec = 1;
-    long result = raw_call3(SYS_setitimer, ITIMER_PROF, (long)&every, 0);
+    long result = system_call3(SYS_setitimer, ITIMER_PROF, (long)&every, 0);
     return result < 0 ? (int)-result : 0;
 }

@@ -29,16 +29,16 @@ static int signal_of(enum chain_signal which) {
 static void lock_actions(uint64_t *old_mask) {
     uint64_t all = ~0ull;
     if (!held_from_calls())
-        raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)old_mask, 8, 0);
+        system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)old_mask, 8, 0);
     while (atomic_exchange(&lock, 1))
         if (!held_from_calls())
-            raw_call3(SYS_sched_yield, 0, 0, 0);
+            system_call3(SYS_sched_yield, 0, 0, 0);
 }
 
 static void unlock_actions(const uint64_t *old_mask) {
     atomic_store(&lock, 0);
     if (!held_from_calls())
-        raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
+        system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
 }
 
 static struct chain_action from_libc(const struct sigaction *action) {

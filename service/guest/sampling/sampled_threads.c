@@ -33,7 +33,7 @@ int sampled_threads_open(void) {
         return ENOMEM;
     }
     uint32_t secret = 0;
-    if (raw_call3(SYS_getrandom, (long)&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
+    if (system_call3(SYS_getrandom, (long)&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
         secret = (uint32_t)handler_clock_ns(CLOCK_MONOTONIC);
     handler_state.secret = (secret & 0xffffff) | 1;
     handler_state.thread_by_tid = by_tid;
@@ -47,13 +47,13 @@ void sampled_threads_lock(uint64_t *old_mask) {
     uint64_t others = ~(1ull << (SIGTRAP - 1));
     if (handler_state.timer_signal)
         others &= ~(1ull << (handler_state.timer_signal - 1));
-    raw_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&others, (long)old_mask, 8, 0);
+    system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&others, (long)old_mask, 8, 0);
     pthread_mutex_lock(&lock);
 }
 
 void sampled_threads_unlock(const uint64_t *old_mask) {
     pthread_mutex_unlock(&lock);
-    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
 }
 
 void sampled_threads_after_fork(void) {

@@ -142,7 +142,7 @@ static void remove_all_ended(void) {
     for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
         struct sampled_thread *thread = &handler_state.threads[i];
         if (thread->tid && thread->last_scan != scan &&
-            raw_call3(SYS_tgkill, handler_state.pid, thread->tid, 0) == -ESRCH)
+            system_call3(SYS_tgkill, handler_state.pid, thread->tid, 0) == -ESRCH)
             remove_ended(thread);
     }
     held_forget_ended(handler_state.pid);
@@ -380,9 +380,11 @@ static void take_back_tick(void) {
     uint64_t trap = 1ull << (SIGTRAP - 1);
     struct timespec at_once = {0, 0};
     siginfo_t info;
-    if (raw_call(SYS_rt_sigtimedwait, (long)&trap, (long)&info, (long)&at_once, 8, 0) == SIGTRAP &&
+    if (system_call(SYS_rt_sigtimedwait, (long)&trap, (long)&info, (long)&at_once, 8, 0) ==
+            SIGTRAP &&
         !tick_is_ours(&info))
-        raw_call(SYS_rt_tgsigqueueinfo, handler_state.pid, raw_gettid(), SIGTRAP, (long)&info, 0);
+        system_call(SYS_rt_tgsigqueueinfo, handler_state.pid, raw_gettid(), SIGTRAP, (long)&info,
+                    0);
 }
 
 void threads_hold_own_clock(void) {
@@ -391,7 +393,7 @@ void threads_hold_own_clock(void) {
     struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
     int fd = thread ? atomic_load(&thread->fd) : -1;
     if (fd >= 0) {
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
+        system_call3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
         take_back_tick();
     }
     if (thread && thread->clock == SAMPLE_CLOCK_PROCESS)
@@ -404,7 +406,7 @@ void threads_release_own_clock(void) {
     struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
     int fd = thread ? atomic_load(&thread->fd) : -1;
     if (fd >= 0)
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+        system_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
     if (thread && thread->clock == SAMPLE_CLOCK_PROCESS)
         clock_process(atomic_load(&handler_state.period_ns));
 }

@@ -15,7 +15,7 @@ static bool holds(struct walk_stack stack, uint64_t address) {
 
 /* Page 0 would be a NULL set, which the kernel does not read. */
 static bool is_page_readable(uint64_t page) {
-    return page && raw_call(SYS_rt_sigprocmask, -1, (long)page, 0, 8, 0) != -EFAULT;
+    return page && system_call(SYS_rt_sigprocmask, -1, (long)page, 0, 8, 0) != -EFAULT;
 }
 
 uint64_t bounds_probe(uint64_t address, uint64_t limit) {

@@ -40,8 +40,8 @@ void chain_write(struct chain *chain, const struct chain_action *action) {
  * interrupted instruction, since the signal is masked until this handler returns. */
 static void act_by_default(int signal, siginfo_t *info) {
     struct kernel_action fatal = {.handler = (uint64_t)SIG_DFL};
-    raw_call(SYS_rt_sigaction, signal, (long)&fatal, 0, 8, 0);
-    raw_call(SYS_rt_tgsigqueueinfo, handler_state.pid, raw_gettid(), signal, (long)info, 0);
+    system_call(SYS_rt_sigaction, signal, (long)&fatal, 0, 8, 0);
+    system_call(SYS_rt_tgsigqueueinfo, handler_state.pid, raw_gettid(), signal, (long)info, 0);
 }
 
 static void call(const struct chain_action *action, int signal, siginfo_t *info, void *context) {
@@ -49,12 +49,12 @@ static void call(const struct chain_action *action, int signal, siginfo_t *info,
     uint64_t mask = *(const uint64_t *)&interrupted->uc_sigmask | action->mask, all;
     if (!(action->flags & SA_NODEFER))
         mask |= 1ull << (signal - 1);
-    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, (long)&all, 8, 0);
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, (long)&all, 8, 0);
     if (action->flags & SA_SIGINFO)
         ((void (*)(int, siginfo_t *, void *))action->handler)(signal, info, context);
     else
         ((void (*)(int))action->handler)(signal);
-    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, 8, 0);
+    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, 8, 0);
 }
 
 static void reset_once(struct chain *chain) {

@@ -68,7 +68,7 @@ int64_t handler_clock_ns(int clock) {
     if (function)
         function(clock, &now);
     else
-        raw_call3(SYS_clock_gettime, clock, (long)&now, 0);
+        system_call3(SYS_clock_gettime, clock, (long)&now, 0);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 

@@ -175,7 +175,7 @@ extern __thread struct thread_tags thread_tags __attribute__((tls_model("initial
  * threads nor its handlers. Any thread; signal-safe. */
 SONDE_SIGSAFE
 static inline bool handler_is_own_process(void) {
-    return raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
+    return system_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
 }
 
 /* From the high bits down: 24 bits secret, 24 bits incarnation, 16 bits index of the thread. */
@@ -202,7 +202,7 @@ SONDE_SIGSAFE
 static inline void handler_wake_control(void) {
     static const struct msghdr empty;
     if (handler_state.wake_fd >= 0)
-        raw_call3(SYS_sendmsg, handler_state.wake_fd, (long)&empty, MSG_DONTWAIT | MSG_NOSIGNAL);
+        system_call3(SYS_sendmsg, handler_state.wake_fd, (long)&empty, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Wakes the control thread to read the maps again, if it wants to know (wants_miss) and a walked pc

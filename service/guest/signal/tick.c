@@ -75,12 +75,12 @@ static void set_period(struct sampled_thread *thread, uint64_t period) {
     struct timespec span = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
     struct itimerspec every = {span, span};
     if (fd >= 0)
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
+        system_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
     if (fd >= 0 && thread->one_shot)
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+        system_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
     thread->one_shot = false;
     if (timer >= 0)
-        raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
+        system_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
 }
 
 static void renew_period(struct sampled_thread *thread) {
@@ -115,7 +115,7 @@ static bool push_name(struct sampled_thread *thread, uint64_t weight_ns) {
     if (is_sent && thread->until_name_check-- > 0)
         return true;
     char name[16] = "";
-    raw_call3(SYS_prctl, PR_GET_NAME, (long)name, 0);
+    system_call3(SYS_prctl, PR_GET_NAME, (long)name, 0);
     thread->until_name_check = NAME_CHECK_TICKS;
     if (is_sent && memcmp(name, thread->name, sizeof name) == 0)
         return true;
@@ -270,11 +270,11 @@ static void drop_tick(struct sampled_thread *thread) {
     int64_t restart = atomic_load_explicit(&thread->restart_ns, memory_order_relaxed);
     ring_drop(&handler_state.rings, RING_DROP_NO_STACK, thread->period_ns);
     if (fd >= 0 && thread->one_off_period) {
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&thread->period_ns);
+        system_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&thread->period_ns);
         thread->one_off_period = false;
     }
     if (fd >= 0 && thread->one_shot)
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+        system_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
     thread->one_shot = false;
     if (restart && !thread->one_off_period)
         atomic_compare_exchange_strong(&thread->restart_ns, &restart,

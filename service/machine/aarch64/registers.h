@@ -14,6 +14,9 @@
 #define UNWIND_REG_SP    31u
 #define UNWIND_REG_PC    32u
 
+/* Where a ucontext has x0 to x30, sp and pc. */
+#define UNWIND_CONTEXT_REGISTERS 184u
+
 /* Bit n of `known` is set if value[n] is register n. If sp is not known, the value is a lower
  * bound. */
 struct unwind_registers {

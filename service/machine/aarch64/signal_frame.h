@@ -5,8 +5,13 @@
 #ifndef SONDE_SERVICE_MACHINE_OWN_SIGNAL_FRAME_H
 #define SONDE_SERVICE_MACHINE_OWN_SIGNAL_FRAME_H
 
+#include "service/machine/own/registers.h"
+
 #include <signal.h>
 #include <stddef.h>
+
+_Static_assert(offsetof(ucontext_t, uc_mcontext.regs) == UNWIND_CONTEXT_REGISTERS,
+               "walks read the interrupted registers there");
 
 /* Bytes of a frame without SVE: siginfo, context and their records. For old kernels that do not
  * report the size (AT_MINSIGSTKSZ). */

@@ -36,7 +36,7 @@ UNWIND_INLINE uint64_t unwind_strip(uint64_t address) {
 
 /* Where a ucontext has a register: x0 to x30, sp and pc, behind the address of a fault. */
 UNWIND_INLINE uint64_t unwind_context_offset(uint32_t number) {
-    return 184 + 8ull * number;
+    return UNWIND_CONTEXT_REGISTERS + 8ull * number;
 }
 
 /* Of a function's first instruction. */

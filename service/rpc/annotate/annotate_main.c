@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/annotate/annotate_main.h"
 
-#include "api/os/file_limit.h"
 #include "api/settings/own_data_dir.h"
+#include "service/engine/once/once.h"
 #include "service/rpc/annotate/code_message.h"
-#include "service/symbol/symbol.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define REQUEST_BYTES ((size_t)16 << 20)
@@ -32,38 +28,16 @@ static sonde_err read_request(Sonde__V1__GetCodeRequest **request, struct sonde_
     return *request ? SONDE_OK : sonde_fail(diag, SONDE_PROTOCOL, "the request cannot be read");
 }
 
-static sonde_err open_store(struct symbol_store **store, struct sonde_diag *diag) {
-    char names[4096];
-    const char *data_dir = own_data_dir();
-    struct symbol_options options = {.worker = "/proc/self/exe"};
-    if (data_dir) {
-        snprintf(names, sizeof names, "%.4000s/symbols", data_dir);
-        options.cache_dir = names;
-    }
-    sonde_err err = symbol_store_create(&options, store, diag);
-    if (err && data_dir) { /* for example another user's: then tables are made again */
-        options = (struct symbol_options){.worker = options.worker};
-        err = symbol_store_create(&options, store, diag);
-    }
-    return err;
-}
-
 static sonde_err write_answer(const struct annotate_answer *answer, struct sonde_diag *diag) {
     struct sonde_arena arena = {0};
     Sonde__V1__Code message;
     sonde_err err = code_message_from(answer, &arena, &message);
-    size_t len = err ? 0 : sonde__v1__code__get_packed_size(&message), at = 0;
+    size_t len = err ? 0 : sonde__v1__code__get_packed_size(&message);
     uint8_t *bytes = err ? NULL : malloc(len + 1);
     if (!bytes)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     sonde__v1__code__pack(&message, bytes);
-    while (at < len) {
-        ssize_t put = write(STDOUT_FILENO, bytes + at, len - at);
-        if (put < 0 && errno != EINTR)
-            return sonde_fail_os(diag, errno, "cannot write the code");
-        at += put > 0 ? (size_t)put : 0;
-    }
-    return SONDE_OK;
+    return once_write(bytes, len, diag);
 }
 
 static sonde_err answer(const Sonde__V1__GetCodeRequest *message, struct sonde_diag *diag) {
@@ -76,7 +50,7 @@ static sonde_err answer(const Sonde__V1__GetCodeRequest *message, struct sonde_d
     pid_t pid = message->target ? message->target->pid : 0;
     sonde_err err = code_request_from(message, &arena, &request, diag);
     if (!err)
-        err = open_store(&store, diag);
+        err = once_open_store(own_data_dir(), "/proc/self/exe", &store, diag);
     if (!err)
         err = annotate_open(store, message->path, message->build_id, pid, &module, &why, diag);
     if (!err)
@@ -89,16 +63,12 @@ static sonde_err answer(const Sonde__V1__GetCodeRequest *message, struct sonde_d
 void annotate_main(int argc, char **argv) {
     Sonde__V1__GetCodeRequest *request = NULL;
     struct sonde_diag diag = {0};
-    if (argc != 2 || strcmp(argv[1], ANNOTATE_ARGUMENT) != 0)
+    if (!once_is_asked(argc, argv, ANNOTATE_ARGUMENT))
         return;
-    umask(077);
-    sonde_err err = file_limit_raise("sonded", &diag);
+    sonde_err err = once_begin(&diag);
     if (!err)
         err = read_request(&request, &diag);
     if (!err)
         err = answer(request, &diag);
-    if (err)
-        fputs(sonde_diag_text(&diag, err), stderr);
-    fflush(stderr);
-    _exit((int)err); /* the system frees the memory faster */
+    once_end(err, &diag);
 }

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/annotate/code_message.h"
 
-#include "api/base/array.h"
-#include "api/hash_index.h"
+#include "service/rpc/base/dictionary.h"
 #include "service/rpc/base/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define MAX_MAPPINGS  8192u
@@ -55,23 +53,16 @@ sonde_err code_request_from(const Sonde__V1__GetCodeRequest *message, struct son
 
 struct texts {
     struct sonde_arena *arena;
-    char **items;
-    uint32_t count, capacity;
-    struct hash_index index;
+    struct dictionary numbers; /* bounded by the answer */
+    bool failed;               /* one could not be added */
 };
 
-/* Returns the number; UINT32_MAX when out of memory. */
 static uint32_t add_text(struct texts *texts, const char *text) {
-    uint32_t hash = hash_index_data(&texts->index, text, strlen(text)), number;
-    struct hash_probe probe = hash_probe(hash);
-    while ((number = hash_index_next(&texts->index, &probe)) != HASH_INDEX_NONE)
-        if (strcmp(texts->items[number], text) == 0)
-            return number;
-    if (!array_room(&texts->items, &texts->capacity, texts->count, 1) ||
-        !hash_index_add(&texts->index, hash, texts->count))
-        return UINT32_MAX;
-    texts->items[texts->count] = (char *)text;
-    return texts->count++;
+    const char *valid = rpc_text(texts->arena, text);
+    bool is_new;
+    uint32_t number = dictionary_add(&texts->numbers, valid, strlen(valid), &is_new);
+    texts->failed |= number == DICTIONARY_NONE;
+    return number;
 }
 
 /* ---- the parts ---- */
@@ -165,17 +156,23 @@ static bool set_instructions(const struct annotate_answer *answer, struct texts 
 }
 
 static bool keep_strings(struct texts *texts, Sonde__V1__Code *message) {
-    message->strings = sonde_arena_alloc(texts->arena, (texts->count + 1) * sizeof(char *));
-    for (uint32_t i = 0; message->strings && i < texts->count; i++)
-        message->strings[i] = (char *)rpc_text(texts->arena, texts->items[i]);
-    message->n_strings = message->strings ? texts->count : 0;
-    return message->strings != NULL;
+    const struct dictionary *numbers = &texts->numbers;
+    message->strings = sonde_arena_alloc(texts->arena, (numbers->count + 1) * sizeof(char *));
+    if (!message->strings || texts->failed)
+        return false;
+    for (uint32_t i = 0; i < numbers->count; i++) {
+        char *copy = sonde_arena_dup(texts->arena, numbers->items[i].bytes, numbers->items[i].len);
+        if (!copy)
+            return false;
+        message->strings[message->n_strings++] = copy;
+    }
+    return true;
 }
 
 sonde_err code_message_from(const struct annotate_answer *answer, struct sonde_arena *arena,
                             Sonde__V1__Code *message) {
     struct texts texts = {.arena = arena};
-    hash_index_init(&texts.index);
+    dictionary_init(&texts.numbers, SIZE_MAX);
     sonde__v1__code__init(message);
     message->path = (char *)rpc_text(arena, answer->path);
     message->build_id = (char *)answer->build_id;
@@ -186,7 +183,6 @@ sonde_err code_message_from(const struct annotate_answer *answer, struct sonde_a
     bool good = add_text(&texts, "") == 0 && set_functions(answer, &texts, message) &&
                 set_places(answer, &texts, message) && set_addresses(answer, &texts, message) &&
                 set_instructions(answer, &texts, message) && keep_strings(&texts, message);
-    free(texts.items);
-    hash_index_finish(&texts.index);
+    dictionary_finish(&texts.numbers);
     return good ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }

@@ -5,9 +5,7 @@
 #include "service/rpc/request/params.h"
 
 #include <stdio.h>
-#include <string.h>
 
-#define MAX_TITLE    200
 #define MAX_DELTA_MS 3600000
 
 /* ---- Reading ---- */
@@ -38,19 +36,11 @@ static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct he
     options->keep_allocator_frames = !err && options->info->format == SONDE_FORMAT_LEGACY_HEAP;
     if (err || !rendering)
         return err;
-    if (strlen(rendering->title) > MAX_TITLE)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.title: %zu bytes are too long; at most %d",
-                          strlen(rendering->title), MAX_TITLE);
     if (rendering->hide_idle)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.hide_idle: only for wall-clock and off-CPU time");
-    options->title = *rendering->title ? rendering->title : NULL;
-    options->split_threads = rendering->split_threads;
-    options->full_names = rendering->full_names;
-    options->raw = rendering->raw;
     options->keep_allocator_frames |= rendering->keep_allocator_frames;
-    return SONDE_OK;
+    return rpc_rendering_options(rendering, &options->drawing, diag);
 }
 
 static const char *unless_empty(const char *text) {
@@ -60,11 +50,10 @@ static const char *unless_empty(const char *text) {
 sonde_err heap_options_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
                                    struct heap_options *options, struct sonde_diag *diag) {
     *options = (struct heap_options){
-        .sample_type = unless_empty(request->sample_type),
+        .drawing = {.type = unless_empty(request->sample_type), .all_one = request->all_one},
         .base = unless_empty(request->base_dump),
         .delta_ms = request->delta_ms,
         .older_than_ms = request->older_than_ms,
-        .all_one = request->all_one,
         .growth_only = request->growth_only,
         .require_active = request->require_active,
     };
@@ -81,9 +70,8 @@ sonde_err heap_options_of_dump(const Sonde__V1__GetHeapDumpRequest *request,
                                struct heap_options *options, struct sonde_diag *diag) {
     *options = (struct heap_options){
         .name = request->name,
-        .sample_type = unless_empty(request->sample_type),
+        .drawing = {.type = unless_empty(request->sample_type), .all_one = request->all_one},
         .base = unless_empty(request->base_dump),
-        .all_one = request->all_one,
         .growth_only = request->growth_only,
         .ended = request->ended,
     };
@@ -114,20 +102,6 @@ sonde_err heap_options_check_epochs(const struct heap_options *options, uint64_t
 
 /* ---- Drawing ---- */
 
-static struct sonde_draw_options look(const struct heap_options *options,
-                                      const struct sonde_profile *profile) {
-    struct sonde_draw_options drawing = sonde_draw_defaults(profile);
-    if (options->sample_type)
-        drawing.type = options->sample_type;
-    if (options->title)
-        drawing.title = options->title;
-    drawing.split_threads = options->split_threads;
-    drawing.full_names = options->full_names;
-    drawing.gzip_level = options->raw ? -1 : 0;
-    drawing.all_one = options->all_one;
-    return drawing;
-}
-
 static sonde_err draw_difference(const struct heap_options *options,
                                  const struct sonde_profile *base, struct sonde_profile *now,
                                  struct sonde_buf *out, struct sonde_diag *diag) {
@@ -138,7 +112,7 @@ static sonde_err draw_difference(const struct heap_options *options,
                                          .base_name = options->base ? options->base : earlier,
                                          .now_name = options->name ? options->name : "now",
                                          .growth_only = options->growth_only};
-    const struct sonde_draw_options drawing = look(options, now);
+    const struct sonde_draw_options drawing = rpc_draw_options(now, &options->drawing);
     struct sonde_profile_info info = *sonde_profile_info(now);
     info.duration_ns = options->delta_ms * 1000000ll;
     sonde_profile_set_info(now, &info);
@@ -148,7 +122,7 @@ static sonde_err draw_difference(const struct heap_options *options,
 sonde_err heap_options_draw(const struct heap_options *options, struct sonde_profile *base,
                             struct sonde_profile *now, const struct sonde_draw_sink *sink,
                             struct sonde_buf *out, uint64_t *samples, struct sonde_diag *diag) {
-    struct sonde_draw_options drawing = look(options, now);
+    struct sonde_draw_options drawing = rpc_draw_options(now, &options->drawing);
     drawing.sink = sink;
     sonde_err err = base ? draw_difference(options, base, now, out, diag)
                          : sonde_draw(now, options->info->format, &drawing, out, diag);

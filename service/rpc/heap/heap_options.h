@@ -12,12 +12,12 @@
 /* The strings point into the request. */
 struct heap_options {
     const struct sonde_format_info *info;
-    const char *title, *sample_type; /* NULL = the profile's default */
-    const char *name;                /* of a periodic dump; NULL = the heap now */
-    const char *base;                /* the periodic dump to compare with; NULL = none */
-    uint32_t delta_ms;               /* compare with the heap this long before; 0 = do not */
-    uint64_t older_than_ms;          /* 0 = all */
-    bool split_threads, raw, all_one, growth_only, require_active, full_names;
+    struct sonde_draw_options drawing;
+    const char *name;       /* of a periodic dump; NULL = the heap now */
+    const char *base;       /* the periodic dump to compare with; NULL = none */
+    uint32_t delta_ms;      /* compare with the heap this long before; 0 = do not */
+    uint64_t older_than_ms; /* 0 = all */
+    bool growth_only, require_active;
     bool ended; /* the process has ended */
     bool keep_allocator_frames;
 };

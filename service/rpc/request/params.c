@@ -94,6 +94,22 @@ static bool is_cpu_format(enum sonde_format format) {
     }
 }
 
+sonde_err rpc_rendering_options(const Sonde__V1__Rendering *message,
+                                struct sonde_draw_options *options, struct sonde_diag *diag) {
+    if (!message)
+        return SONDE_OK;
+    options->title = *message->title ? message->title : NULL;
+    options->split_threads = message->split_threads;
+    options->gzip_level = message->raw ? -1 : 0;
+    options->max_rows = message->max_rows;
+    options->full_names = message->full_names;
+    options->hide_idle = message->hide_idle;
+    options->by_total = message->by_total;
+    options->function = *message->function ? message->function : NULL;
+    sonde_err err = check_length("rendering.function", message->function, MAX_FUNCTION, diag);
+    return err ? err : check_length("rendering.title", message->title, MAX_TITLE, diag);
+}
+
 sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rendering *rendering,
                             struct sonde_diag *diag) {
     memset(rendering, 0, sizeof *rendering);
@@ -105,18 +121,7 @@ sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rend
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.format: %d is not available for captures; see enum Format",
                           (int)rendering->format);
-    if (!message)
-        return SONDE_OK;
-    rendering->options.title = *message->title ? message->title : NULL;
-    rendering->options.split_threads = message->split_threads;
-    rendering->options.gzip_level = message->raw ? -1 : 0;
-    rendering->options.max_rows = message->max_rows;
-    rendering->options.full_names = message->full_names;
-    rendering->options.hide_idle = message->hide_idle;
-    rendering->options.by_total = message->by_total;
-    rendering->options.function = *message->function ? message->function : NULL;
-    sonde_err err = check_length("rendering.function", message->function, MAX_FUNCTION, diag);
-    return err ? err : check_length("rendering.title", message->title, MAX_TITLE, diag);
+    return rpc_rendering_options(message, &rendering->options, diag);
 }
 
 sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_rendering *rendering,
@@ -148,20 +153,10 @@ sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *message, const char *
 
 struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
                                            const struct sonde_draw_options *wanted) {
-    struct sonde_draw_options options = sonde_draw_defaults(profile);
-    if (wanted->type)
-        options.type = wanted->type;
-    if (wanted->title)
-        options.title = wanted->title;
-    options.split_threads = wanted->split_threads;
-    options.full_names = wanted->full_names;
-    options.hide_idle = wanted->hide_idle;
-    options.max_rows = wanted->max_rows;
-    options.by_total = wanted->by_total;
-    options.function = wanted->function;
-    options.gzip_level = wanted->gzip_level;
-    options.limit_kernel_frames = wanted->limit_kernel_frames;
-    options.max_kernel_frames = wanted->max_kernel_frames;
+    const struct sonde_draw_options defaults = sonde_draw_defaults(profile);
+    struct sonde_draw_options options = *wanted;
+    options.type_index = defaults.type_index;
+    options.palette = defaults.palette;
     return options;
 }
 

@@ -55,7 +55,11 @@ SONDE_MUST_USE sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *messag
                                               const char *sample_type,
                                               struct rpc_rendering *rendering,
                                               struct sonde_diag *diag);
-/* The profile's defaults, overridden by what the request asks for. */
+/* What a rendering asks for, besides the format; NULL changes nothing. */
+SONDE_MUST_USE sonde_err rpc_rendering_options(const Sonde__V1__Rendering *message,
+                                               struct sonde_draw_options *options,
+                                               struct sonde_diag *diag);
+/* The same with what depends on the profile: its default sample type and its colours. */
 struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
                                            const struct sonde_draw_options *wanted);
 

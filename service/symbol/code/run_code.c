@@ -6,7 +6,6 @@
 #include "service/symbol/worker/worker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,7 +13,6 @@
 
 #define TIMEOUT_MS   (60 * 1000)
 #define ANSWER_BYTES ((size_t)64 << 20)
-#define FIRST_COPY   64 /* as in worker/run_worker.c */
 
 /* Returns the last address from `inside` on that still belongs to the symbol: doubles the distance
  * until it is outside, then bisects. */
@@ -120,29 +118,15 @@ static sonde_err judge(const struct symbol_process_run *run, struct sonde_diag *
 static sonde_err run(struct symbol_module *module, int request, int out, struct symbol_code *code,
                      struct sonde_diag *diag) {
     const char *arguments[] = {SYMBOL_WORKER_ARGUMENT, SYMBOL_WORKER_CODE, "-", NULL};
-    int fds[SYMBOL_WORKER_FD_END] = {-1, -1, -1}, none = open("/dev/null", O_RDWR | O_CLOEXEC);
-    bool whole = true;
-    for (int i = SYMBOL_WORKER_MAIN; i < SYMBOL_WORKER_FD_END; i++) {
-        int from = i == SYMBOL_WORKER_MAIN      ? module->fd
-                   : i == SYMBOL_WORKER_SCRATCH ? request
-                   : i == SYMBOL_WORKER_OUT     ? out
-                                                : none;
-        fds[i] = fcntl(from, F_DUPFD_CLOEXEC, FIRST_COPY);
-        whole = whole && fds[i] >= 0;
-    }
-    sonde_err err = SONDE_OK;
-    if (whole) {
-        struct symbol_process_run run =
-            symbol_process_run(module->store, arguments, fds, SYMBOL_WORKER_FD_END, TIMEOUT_MS);
-        err = judge(&run, diag);
-    } else {
-        err = sonde_fail_os(diag, errno, "cannot disassemble");
-    }
-    for (int i = SYMBOL_WORKER_MAIN; i < SYMBOL_WORKER_FD_END; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-    if (none >= 0)
-        close(none);
+    int fds[SYMBOL_WORKER_FD_END];
+    for (int i = 0; i < SYMBOL_WORKER_FD_END; i++)
+        fds[i] = -1;
+    fds[SYMBOL_WORKER_MAIN] = module->fd;
+    fds[SYMBOL_WORKER_SCRATCH] = request;
+    fds[SYMBOL_WORKER_OUT] = out;
+    struct symbol_process_run run =
+        symbol_process_run(module->store, arguments, fds, SYMBOL_WORKER_FD_END, TIMEOUT_MS);
+    sonde_err err = judge(&run, diag);
     return err ? err : read_answer(out, code, diag);
 }
 

@@ -4,7 +4,6 @@
 #include "service/symbol/files/files.h"
 #include "service/symbol/store.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,8 +138,7 @@ static void note_result(struct server *server, enum symbol_fetch_exit exit) {
 
 /* Asks the servers in turn. Returns 0, or how long not to ask again. */
 static time_t fetch_one(struct symbol_fetch *fetch, const char *build_id) {
-    int scratch = symbol_cache_scratch(&fetch->store->cache);
-    int out = scratch >= 0 ? fcntl(scratch, F_DUPFD_CLOEXEC, 64) : -1;
+    int out = symbol_cache_scratch(&fetch->store->cache);
     time_t again_s = out >= 0 ? SYMBOL_FETCH_ABSENT_S : SYMBOL_FETCH_RETRY_S;
     bool found = false;
     for (uint32_t i = 0; i < fetch->server_count && out >= 0 && !found; i++) {
@@ -156,8 +154,6 @@ static time_t fetch_one(struct symbol_fetch *fetch, const char *build_id) {
     }
     if (out >= 0)
         close(out);
-    if (scratch >= 0)
-        close(scratch);
     return found ? 0 : again_s;
 }
 

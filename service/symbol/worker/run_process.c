@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -84,18 +85,45 @@ static uint64_t milliseconds(const struct rusage *usage) {
            (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
 }
 
+static void close_copies(int *copies, int fd_end) {
+    for (int i = FIRST_FD; copies && i < fd_end; i++)
+        if (copies[i] >= 0)
+            close(copies[i]);
+    free(copies);
+}
+
+/* Copies descriptors to numbers above all that the process gets, so that moving one to its number
+ * there does not overwrite another. Returns NULL if one cannot be copied. */
+static int *copy_fds(const int *fds, int fd_end) {
+    int *copies = calloc((size_t)fd_end, sizeof *copies),
+        none = open("/dev/null", O_RDWR | O_CLOEXEC);
+    bool whole = copies != NULL;
+    for (int i = FIRST_FD; copies && i < fd_end; i++) {
+        copies[i] = fcntl(fds[i] < 0 ? none : fds[i], F_DUPFD_CLOEXEC, fd_end);
+        whole = whole && copies[i] >= 0;
+    }
+    if (none >= 0)
+        close(none);
+    if (whole)
+        return copies;
+    close_copies(copies, fd_end);
+    return NULL;
+}
+
 /* The pid is recorded under the lock, so that symbol_store_end cannot miss the process. */
 struct symbol_process_run symbol_process_run(struct symbol_store *store,
                                              const char *const *arguments, const int *fds,
                                              int fd_end, int timeout_ms) {
     struct rusage usage = {0};
     struct symbol_process_run run = {.end = SYMBOL_PROCESS_STORE_ENDS};
+    int *copies = copy_fds(fds, fd_end);
     lock_take(&store->lock);
     pid_t *slot = wait_for_slot(store);
-    pid_t pid = slot ? spawn(store->worker, arguments, fds, fd_end) : -1;
+    pid_t pid = slot && copies ? spawn(store->worker, arguments, copies, fd_end) : -1;
     if (pid > 0)
         *slot = pid;
     lock_drop(&store->lock);
+    close_copies(copies, fd_end);
     if (pid <= 0) {
         run.end = slot ? SYMBOL_PROCESS_NOT_STARTED : SYMBOL_PROCESS_STORE_ENDS;
         return run;

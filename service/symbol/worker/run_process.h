@@ -21,8 +21,8 @@ struct symbol_process_run {
     int status; /* as waitpid's */
     uint64_t cpu_ms;
 };
-/* Runs the program with these arguments (at most 8, NULL-terminated). It gets fds[3] to
- * fds[fd_end - 1] as the descriptors of the same numbers. */
+/* Runs the program with these arguments (at most 8, NULL-terminated). It gets copies of fds[3] to
+ * fds[fd_end - 1] as the descriptors of the same numbers; of /dev/null for -1. */
 struct symbol_process_run symbol_process_run(struct symbol_store *store,
                                              const char *const *arguments, const int *fds,
                                              int fd_end, int timeout_ms);

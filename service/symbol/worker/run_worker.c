@@ -20,9 +20,6 @@
 
 #define LINES_TIMEOUT_MS   (15 * 60 * 1000)
 #define SYMBOLS_TIMEOUT_MS (60 * 1000)
-/* Descriptors are copied to numbers from here on, above all numbers that the worker gets, so that
- * moving one to its number in the worker does not overwrite another. */
-#define FIRST_COPY 64
 
 static bool fd_has_dwarf(int fd) {
     struct elf_input input;
@@ -74,42 +71,40 @@ static int open_alt(const struct symbol_module *module, int dwarf) {
     return fd;
 }
 
-static int copy_fd(int fd) {
-    return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_COPY);
-}
+/* The worker's descriptors, and which of them are closed when it has ended; -1 = none. */
+struct worker_fds {
+    int fds[SYMBOL_WORKER_FD_END], own[SYMBOL_WORKER_FD_END];
+};
 
-static void close_all(int *fds, int count) {
-    for (int i = 0; i < count; i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
-}
-
-/* Collects the worker's descriptors. Returns false if one is missing. */
+/* Returns false if one is missing. */
 static bool collect_fds(struct symbol_module *module, bool is_symbols, int out,
-                        int fds[SYMBOL_WORKER_FD_END]) {
-    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int dwarf = is_symbols ? module->debug_fd : dwarf_fd(module);
-    bool wants_more = dwarf >= 0 && !is_symbols, whole = is_symbols || dwarf >= 0;
-    int alt = wants_more && module->alt_fd < 0 ? open_alt(module, dwarf) : -1;
-    int package = wants_more ? open_package(dwarf) : -1;
-    fds[0] = fds[1] = fds[2] = -1;
-    fds[SYMBOL_WORKER_MAIN] = copy_fd(module->fd);
-    fds[SYMBOL_WORKER_DWARF] = copy_fd(dwarf >= 0 ? dwarf : none);
-    fds[SYMBOL_WORKER_ALT] = copy_fd(alt >= 0                            ? alt
-                                     : wants_more && module->alt_fd >= 0 ? module->alt_fd
-                                                                         : none);
-    fds[SYMBOL_WORKER_PACKAGE] = copy_fd(package >= 0 ? package : none);
-    for (int i = SYMBOL_WORKER_SCRATCH; i <= SYMBOL_WORKER_LAST_SCRATCH; i++) {
-        int scratch = is_symbols ? -1 : symbol_cache_scratch(&module->store->cache);
-        fds[i] = copy_fd(is_symbols ? none : scratch);
-        close_all(&scratch, 1);
+                        struct worker_fds *to) {
+    int dwarf = is_symbols ? module->debug_fd : dwarf_fd(module), *own = to->own, *fds = to->fds;
+    bool wants_more = dwarf >= 0 && !is_symbols;
+    bool whole = module->fd >= 0 && (is_symbols || dwarf >= 0);
+    for (int i = 0; i < SYMBOL_WORKER_FD_END; i++)
+        own[i] = fds[i] = -1;
+    if (wants_more) {
+        own[SYMBOL_WORKER_ALT] = module->alt_fd < 0 ? open_alt(module, dwarf) : -1;
+        own[SYMBOL_WORKER_PACKAGE] = open_package(dwarf);
     }
-    fds[SYMBOL_WORKER_OUT] = copy_fd(out);
-    int own[] = {alt, package, none};
-    close_all(own, 3);
-    for (int i = SYMBOL_WORKER_MAIN; i < SYMBOL_WORKER_FD_END; i++)
-        whole = whole && fds[i] >= 0;
+    for (int i = SYMBOL_WORKER_SCRATCH; !is_symbols && i <= SYMBOL_WORKER_LAST_SCRATCH; i++) {
+        own[i] = symbol_cache_scratch(&module->store->cache);
+        whole = whole && own[i] >= 0;
+    }
+    memcpy(fds, own, sizeof to->fds);
+    fds[SYMBOL_WORKER_MAIN] = module->fd;
+    fds[SYMBOL_WORKER_DWARF] = dwarf;
+    if (wants_more && module->alt_fd >= 0)
+        fds[SYMBOL_WORKER_ALT] = module->alt_fd;
+    fds[SYMBOL_WORKER_OUT] = out;
     return whole;
+}
+
+static void close_fds(const struct worker_fds *from) {
+    for (int i = 0; i < SYMBOL_WORKER_FD_END; i++)
+        if (from->own[i] >= 0)
+            close(from->own[i]);
 }
 
 static struct symbol_failure run(struct symbol_module *module, const char *kind, const int *fds,
@@ -166,14 +161,14 @@ static int publish(struct symbol_module *module, const char *kind, int out, cons
 /* Builds the table in `out`, whose temporary name is `name`; "" = it is in memory. */
 static int attempt(struct symbol_module *module, const char *kind, int out, const char *name,
                    struct symbol_failure *failure) {
-    int fds[SYMBOL_WORKER_FD_END];
+    struct worker_fds fds;
     bool is_symbols = strcmp(kind, SYMBOL_WORKER_SYMBOLS) == 0;
     *failure = (struct symbol_failure){.cause = SYMBOL_FAILURE_IO, .unix_s = time(NULL)};
     if (out < 0)
         return -1;
-    if (collect_fds(module, is_symbols, out, fds))
-        *failure = run(module, kind, fds, is_symbols ? SYMBOLS_TIMEOUT_MS : LINES_TIMEOUT_MS);
-    close_all(fds, SYMBOL_WORKER_FD_END);
+    if (collect_fds(module, is_symbols, out, &fds))
+        *failure = run(module, kind, fds.fds, is_symbols ? SYMBOLS_TIMEOUT_MS : LINES_TIMEOUT_MS);
+    close_fds(&fds);
     return publish(module, kind, out, name, failure);
 }
 

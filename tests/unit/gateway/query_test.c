@@ -34,6 +34,31 @@ TEST(the_last_of_two_values_wins) {
     CHECK_INT(query_occurrences(parsed("a=1&b=2&a=3"), "a"), ==, 2);
 }
 
+TEST(hexadecimal_numbers_have_at_most_16_digits_after_zeros) {
+    static const struct {
+        const char *text;
+        bool good;
+        uint64_t value;
+    } rows[] = {
+        {"1f2A", true, 0x1f2a},
+        {"0x1f2a", true, 0x1f2a},
+        {"0X0", true, 0},
+        {"ffffffffffffffff", true, UINT64_MAX},
+        {"00000ffffffffffffffff", true, UINT64_MAX},
+        {"1ffffffffffffffff", false, 0},
+        {"", false, 0},
+        {"0x", false, 0},
+        {"0x1g", false, 0},
+        {"-1", false, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t value = 42;
+        bool good = query_hex(sonde_slice_of(rows[i].text), &value);
+        if (good != rows[i].good || value != (good ? rows[i].value : 42))
+            check_fail(__FILE__, __LINE__, "%s: %llx", rows[i].text, (unsigned long long)value);
+    }
+}
+
 struct whole_row {
     const char *text;
     bool good;

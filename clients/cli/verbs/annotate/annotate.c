@@ -34,6 +34,17 @@ static bool is_same_code(const struct subject *left, const struct subject *right
                         : strcmp(left->path, right->path) == 0;
 }
 
+/* Several functions of that name are listed on stderr. */
+static sonde_err find(const struct sonde_profile *profile, size_t type,
+                      const struct subject_name *name, struct subject *subject,
+                      struct sonde_diag *diag) {
+    struct sonde_buf choices = {0};
+    sonde_err err = subject_find(profile, type, name, subject, &choices, diag);
+    fputs(sonde_buf_slice(&choices).data, stderr);
+    sonde_buf_finish(&choices);
+    return err;
+}
+
 /* The function need not be in the base, and its file can have another name there. */
 static sonde_err find_base(struct annotation *annotation, struct sonde_diag *diag) {
     struct subject *base = &annotation->base;
@@ -42,11 +53,11 @@ static sonde_err find_base(struct annotation *annotation, struct sonde_diag *dia
         return SONDE_OK;
     struct subject_name same = annotation->name;
     snprintf(same.name, sizeof same.name, "%s", annotation->now.name);
-    sonde_err err = subject_find(profiles->base, profiles->base_type, &same, base, diag);
+    sonde_err err = find(profiles->base, profiles->base_type, &same, base, diag);
     if (err == SONDE_NOT_FOUND && same.file) {
         same.file = NULL;
         subject_finish(base);
-        err = subject_find(profiles->base, profiles->base_type, &same, base, diag);
+        err = find(profiles->base, profiles->base_type, &same, base, diag);
     }
     if (err == SONDE_NOT_FOUND) {
         fputs("note: the function is not in the base\n", stderr);
@@ -166,6 +177,8 @@ static void note_sources(struct annotation *annotation) {
     const Sonde__V1__Code *code = annotation->code;
     if (annotation->texts.servers_are_silent)
         fputs("note: the debuginfod servers do not answer\n", stderr);
+    if (annotation->texts.has_more)
+        fprintf(stderr, "note: lines of more than %u source files have no text\n", SOURCE_FILES);
     for (size_t i = 0; i < annotation->texts.count; i++) {
         const struct source_file *file = &annotation->texts.files[i];
         if (!file->found && *file->name)
@@ -250,7 +263,7 @@ static sonde_err annotate(struct annotation *annotation, const char *word,
     const struct profiles *profiles = &annotation->profiles;
     subject_read_name(profiles->now, word, &annotation->name);
     sonde_err err =
-        subject_find(profiles->now, profiles->now_type, &annotation->name, &annotation->now, diag);
+        find(profiles->now, profiles->now_type, &annotation->name, &annotation->now, diag);
     if (!err)
         err = find_base(annotation, diag);
     if (!err)

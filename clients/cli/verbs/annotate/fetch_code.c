@@ -1,120 +1,8 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * A profile can be of many processes, which have the file at different addresses, and two of them
- * can have different files at one. So each mapping gets a range of addresses of its own in the
- * request, and the addresses move with it. Their low bits stay, from which the service tells the
- * size of a page. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/annotate/fetch_code.h"
 
+#include "clients/annotate/code_request.h"
 #include "clients/cli/run/sonded_once.h"
-
-#include <stdlib.h>
-
-#define MAX_MAPPINGS  8192u
-#define MAX_ADDRESSES 65536u
-#define RANGE_BITS    40 /* of a mapping's own range */
-#define KEPT_BITS     24
-#define PAGE          4096u
-#define WAIT_MS       60000u
-
-struct origin {
-    uint64_t start, limit, offset;
-};
-
-struct building {
-    Sonde__V1__GetCodeRequest message;
-    Sonde__V1__SymbolMapping *mappings;
-    struct origin *origins; /* of the mappings */
-};
-
-/* A range that begins at `start` in the profile gets this one. */
-static uint64_t base_of(size_t number, uint64_t start) {
-    return ((uint64_t)(number + 1) << RANGE_BITS) | (start & ((1ull << KEPT_BITS) - 1));
-}
-
-/* The addresses of a mapping without a range are offsets in the file, as the history has them. Any
- * page that has code places them. */
-static struct sonde_mapping range_of(const struct sonde_mapping *mapping, uint64_t address) {
-    struct sonde_mapping range = *mapping;
-    if (mapping->limit == 0) {
-        range.start = range.offset = address & ~(uint64_t)(PAGE - 1);
-        range.limit = range.start + PAGE;
-    }
-    return range;
-}
-
-/* Returns the number of the range in the message, to which it is added if it is new; MAX_MAPPINGS
- * if there are too many. */
-static size_t add_range(struct building *building, const struct sonde_mapping *range) {
-    Sonde__V1__GetCodeRequest *message = &building->message;
-    for (size_t i = message->n_mappings; i > 0; i--) { /* usually the last one */
-        const struct origin *at = &building->origins[i - 1];
-        if (at->start == range->start && at->limit == range->limit && at->offset == range->offset)
-            return i - 1;
-    }
-    size_t number = message->n_mappings;
-    if (number == MAX_MAPPINGS)
-        return number;
-    Sonde__V1__SymbolMapping *to = &building->mappings[number];
-    sonde__v1__symbol_mapping__init(to);
-    to->start = base_of(number, range->start);
-    to->limit = to->start + (range->limit - range->start);
-    to->offset = range->offset;
-    building->origins[number] = (struct origin){range->start, range->limit, range->offset};
-    message->mappings[message->n_mappings++] = to;
-    return number;
-}
-
-static sonde_err move(struct building *building, const struct sonde_location *at,
-                      const struct sonde_profile *profile, uint64_t *address,
-                      struct sonde_diag *diag) {
-    *address = 0;
-    if (!at->mapping)
-        return SONDE_OK;
-    struct sonde_mapping range = range_of(sonde_profile_mapping(profile, at->mapping), at->address);
-    size_t number = add_range(building, &range);
-    if (number == MAX_MAPPINGS)
-        return sonde_fail(diag, SONDE_TOO_LARGE, "samples in more than %u mappings", MAX_MAPPINGS);
-    *address = base_of(number, range.start) + (at->address - range.start);
-    return SONDE_OK;
-}
-
-static sonde_err add_subject(struct building *building, const struct subject *subject,
-                             struct sonde_diag *diag) {
-    Sonde__V1__GetCodeRequest *message = &building->message;
-    if (message->n_addresses + subject->count > MAX_ADDRESSES)
-        return sonde_fail(diag, SONDE_TOO_LARGE, "samples at more than %u addresses",
-                          MAX_ADDRESSES);
-    sonde_err err = SONDE_OK;
-    for (uint32_t i = 0; i < subject->count && !err; i++) {
-        const struct sonde_location *at =
-            sonde_profile_location(subject->profile, subject->locations[i]);
-        err =
-            move(building, at, subject->profile, &message->addresses[message->n_addresses++], diag);
-    }
-    return err;
-}
-
-static sonde_err build(struct building *building, const struct fetch_request *request,
-                       struct sonde_diag *diag) {
-    Sonde__V1__GetCodeRequest *message = &building->message;
-    sonde__v1__get_code_request__init(message);
-    building->mappings = calloc(MAX_MAPPINGS, sizeof *building->mappings);
-    building->origins = calloc(MAX_MAPPINGS, sizeof *building->origins);
-    message->mappings = calloc(MAX_MAPPINGS, sizeof *message->mappings);
-    message->addresses = calloc(MAX_ADDRESSES, sizeof *message->addresses);
-    sonde_err err =
-        building->mappings && building->origins && message->mappings && message->addresses
-            ? SONDE_OK
-            : SONDE_OUT_OF_MEMORY;
-    for (size_t i = 0; i < request->subject_count && !err; i++)
-        err = add_subject(building, request->subjects[i], diag);
-    message->path = (char *)request->subjects[0]->path;
-    message->build_id = (char *)request->subjects[0]->build_id;
-    message->function = request->function;
-    message->wait_ms = WAIT_MS;
-    return err;
-}
 
 static sonde_err pack(const Sonde__V1__GetCodeRequest *message, struct sonde_buf *bytes) {
     char *to = sonde_buf_extend(bytes, sonde__v1__get_code_request__get_packed_size(message));
@@ -142,18 +30,16 @@ static sonde_err ask(const Sonde__V1__GetCodeRequest *message, Sonde__V1__Code *
 
 sonde_err fetch_code(const struct fetch_request *request, Sonde__V1__Code **code,
                      struct sonde_diag *diag) {
-    struct building building = {0};
+    struct code_request question;
     Sonde__V1__TargetSelector target = SONDE__V1__TARGET_SELECTOR__INIT;
     *code = NULL;
-    sonde_err err = build(&building, request, diag);
+    sonde_err err = code_request_init(&question, request->subjects, request->subject_count,
+                                      request->function, diag);
     target.pid = request->pid;
     if (request->pid > 0)
-        building.message.target = &target;
+        question.message.target = &target;
     if (!err)
-        err = ask(&building.message, code, diag);
-    free(building.mappings);
-    free(building.origins);
-    free(building.message.mappings);
-    free(building.message.addresses);
+        err = ask(&question.message, code, diag);
+    code_request_finish(&question);
     return err;
 }

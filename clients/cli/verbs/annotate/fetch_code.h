@@ -5,7 +5,7 @@
 #ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_FETCH_CODE_H
 #define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_FETCH_CODE_H
 
-#include "clients/cli/verbs/annotate/subject.h"
+#include "clients/annotate/subject.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 #include <sys/types.h>

@@ -5,8 +5,8 @@
 #ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_PRINT_H
 #define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_PRINT_H
 
+#include "clients/annotate/view.h"
 #include "clients/cli/verbs/annotate/source_text.h"
-#include "clients/cli/verbs/annotate/view.h"
 
 #include <stdio.h>
 

@@ -56,16 +56,14 @@ static sonde_err query_range(struct service *service, const struct query *query,
     request.rendering = &rendering;
     sonde_err err = source_memory_open(&memory, diag);
     if (!err)
-        err = capture_receive(service, &client_query_profile, &request.base, HISTORY_TIMEOUT_MS,
-                              &memory.output, &result, diag);
-    if (!err && result.completeness.is_known && result.completeness.windows_received == 0)
-        err = history_refuse_empty(service, range, &result.completeness, diag);
+        err = history_receive(service, &client_query_profile, &request.base, range, &memory.output,
+                              &result, diag);
     if (!err)
         err = source_read(memory.path, profile, diag);
     if (!err)
         capture_print_completeness(range == &query->base ? "base: " : "", &result.completeness);
     output_finish(&memory.output);
-    return history_explain(err, diag);
+    return err;
 }
 
 static sonde_err read_history(const struct profiles_settings *settings, const char *word,

@@ -99,8 +99,10 @@ static const struct source_file *file_of(struct source_texts *texts, const char 
     for (size_t i = 0; i < texts->count; i++)
         if (strcmp(texts->files[i].name, name) == 0)
             return &texts->files[i];
-    if (texts->count == SOURCE_FILES)
+    if (texts->count == SOURCE_FILES) {
+        texts->has_more = true;
         return NULL;
+    }
     struct source_file *file = &texts->files[texts->count++];
     *file = (struct source_file){.name = name};
     load(texts, file);

@@ -8,7 +8,7 @@
 
 #include "api/bytes.h"
 
-#define SOURCE_FILES 64          /* further ones have no text */
+#define SOURCE_FILES 64u         /* further ones have no text */
 #define SOURCE_BYTES (32u << 20) /* of one file */
 
 struct source_file {
@@ -23,8 +23,8 @@ struct source_file {
 struct source_texts {
     const char *const *directories; /* each may be several, with ':' between */
     size_t directory_count;
-    const char *build_id; /* of the program, for debuginfod servers; NULL = unknown */
-    bool servers_are_silent;
+    const char *build_id;              /* of the program, for debuginfod servers; NULL = unknown */
+    bool servers_are_silent, has_more; /* has_more: than SOURCE_FILES were asked for */
     struct source_file files[SOURCE_FILES];
     size_t count;
 };

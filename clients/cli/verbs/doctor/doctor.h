@@ -11,6 +11,7 @@
 #include "clients/cli/service.h"
 
 #define DOCTOR_MAX_FINDINGS 96
+#define DOCTOR_PROGRAM_S    10 /* how long a program may take that it runs */
 
 enum finding_state { FINDING_OK, FINDING_NOTE, FINDING_FIX };
 

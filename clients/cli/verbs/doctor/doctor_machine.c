@@ -7,7 +7,7 @@
 
 #include "api/os/paths.h"
 #include "clients/cli/run/install.h"
-#include "clients/cli/verbs/doctor/run_program.h"
+#include "clients/cli/verbs/source/run_program.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -30,7 +30,7 @@ static void check_program(struct doctor *doctor, const char *name, const char *p
     char version[64];
     const char *const argv[] = {path, "--version", NULL};
     bool is_known = access(path, X_OK) == 0 && !strstr(name, ".so") &&
-                    run_program(argv, version, sizeof version);
+                    run_program(argv, DOCTOR_PROGRAM_S, version, sizeof version);
     version[is_known ? strcspn(version, "\n") : 0] = 0;
     if (is_known && strcmp(version, SONDE_VERSION) != 0)
         doctor_report(doctor, FINDING_FIX, "programs",

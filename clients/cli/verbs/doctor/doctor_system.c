@@ -3,7 +3,7 @@
  * The machine around the services: kernel settings, systemd's units, clocks, and other sonded. */
 #include "clients/cli/services.h"
 #include "clients/cli/verbs/doctor/doctor.h"
-#include "clients/cli/verbs/doctor/run_program.h"
+#include "clients/cli/verbs/source/run_program.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -129,7 +129,7 @@ void doctor_check_units(struct doctor *doctor) {
         const char *const argv[] = {
             "systemctl", "show", "-p", "LoadState,ActiveState,UnitFileState,NeedDaemonReload",
             unit,        NULL};
-        if (!run_program(argv, text, sizeof text))
+        if (!run_program(argv, DOCTOR_PROGRAM_S, text, sizeof text))
             return; /* systemd does not run here */
         value_of(text, "LoadState", loaded, sizeof loaded);
         if (strcmp(loaded, "loaded") == 0)

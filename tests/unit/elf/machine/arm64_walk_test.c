@@ -3,7 +3,6 @@
  * Walks of copied stacks of arm64, with artificial tables and words, on any machine. Each walk is
  * made twice: of the copy, and as that of another process. arm64_stacks_test.c walks over the
  * tables of real files. */
-#include "service/machine/own/call_site.h"
 #include "service/unwind/copy/copy.h"
 #include "service/unwind/remote/remote.h"
 #include "service/unwind/step/step.h"
@@ -299,21 +298,54 @@ TEST(arm64_signed_return_addresses_lose_their_signature) {
     CHECK_WALK(walk_from(CODE + RECORD + 8, 10, 5, 0), UNWIND_COPY_BAD_STACK, 1);
 }
 
-TEST(arm64_a_search_finds_a_signed_return_address_behind_a_call) {
-    begin();
+/* --- the search ------------------------------------------------------------------------------- */
+
+/* Searches from BY_X29 for a frame whose return address is behind this instruction. */
+static bool search_behind(uint32_t call, struct unwind_remote_walk *walk) {
     struct unwind_registers registers = registers_at(CODE + BY_X29 + 8, 10, 0, 0);
     registers.known = 1ull << UNWIND_REG_SP | 1ull << UNWIND_REG_PC;
     put_record(20, 0, SIGN | (CODE + ROOT + 4));
-    text[ROOT / 4] = 0xd63f0100; /* blr x8 */
-    struct unwind_remote_walk walk = {.pcs = pcs, .capacity = 64};
+    text[ROOT / 4] = call;
+    *walk = (struct unwind_remote_walk){.pcs = pcs, .capacity = 64};
     low = place(10);
-    unwind_remote_walk(&remote, &registers, &walk);
-    CHECK_INT(walk.end, ==, UNWIND_REMOTE_REGISTER);
-    CHECK(unwind_remote_search(&remote, &walk));
+    unwind_remote_walk(&remote, &registers, walk);
+    CHECK_INT(walk->end, ==, UNWIND_REMOTE_REGISTER);
+    bool is_found = unwind_remote_search(&remote, walk);
+    text[ROOT / 4] = 0;
+    return is_found;
+}
+
+TEST(arm64_a_search_finds_a_signed_return_address_behind_a_call) {
+    struct unwind_remote_walk walk;
+    begin();
+    CHECK(search_behind(0xd63f0100, &walk)); /* blr x8 */
     CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
     CHECK_INT(walk.count, ==, 2);
     CHECK_INT(pcs[1], ==, CODE + ROOT + 4);
-    text[ROOT / 4] = 0;
+}
+
+/* Entries of the linkage table have the rule of any function's entry, so their code decides. */
+TEST(arm64_a_direct_call_of_another_function_only_counts_if_its_code_is_a_linkage_stub) {
+    static const struct {
+        uint32_t callee, code[2];
+        bool is_found;
+    } rows[] = {
+        {LEAF, {0x90000090, 0xf9400e11}, true},    /* adrp x16; ldr x17, [x16, #24] */
+        {LEAF, {0xd503245f, 0x90000090}, true},    /* bti c; adrp x16 */
+        {LEAF, {0x90000091, 0xf9400e11}, false},   /* adrp x17 */
+        {LEAF, {0xd503201f, 0xd65f03c0}, false},   /* nop; ret */
+        {RECORD, {0x90000090, 0xf9400e11}, false}, /* not the entry of a function */
+        {BY_X29, {0xd503201f, 0xd65f03c0}, false}, /* holds pc, but does not begin a function */
+    };
+    begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct unwind_remote_walk walk;
+        uint32_t words_to = (rows[i].callee - ROOT) / 4 & 0x3ffffff;
+        memcpy(&text[rows[i].callee / 4], rows[i].code, sizeof rows[i].code);
+        if (search_behind(0x94000000 | words_to, &walk) != rows[i].is_found)
+            check_fail(__FILE__, __LINE__, "row %zu", i);
+        memset(&text[rows[i].callee / 4], 0, sizeof rows[i].code);
+    }
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
@@ -458,34 +490,4 @@ TEST(arm64_walks_of_random_words_end_and_read_nothing_else) {
         roots += walk.end == UNWIND_COPY_ROOT && walk.count > 2;
     }
     CHECK_INT(roots, >, 0);
-}
-
-/* --- calls ------------------------------------------------------------------------------------ */
-
-static uint64_t before(uint32_t instruction) {
-    return (uint64_t)instruction << 32 | 0xd503201f; /* nop */
-}
-
-TEST(arm64_a_call_is_recognized_by_the_instruction_before_its_return_address) {
-    uint64_t target;
-    CHECK(unwind_is_direct_call(before(0x94000004), CODE + 0x104, &target)); /* bl . + 16 */
-    CHECK_INT(target, ==, CODE + 0x110);
-    CHECK(unwind_is_direct_call(before(0x97ffffff), CODE + 0x104, &target)); /* bl . - 4 */
-    CHECK_INT(target, ==, CODE + 0xfc);
-    CHECK(!unwind_is_direct_call(before(0x14000004), CODE + 0x104, &target)); /* b */
-    CHECK(unwind_is_pointer_call(before(0xd63f0100)));                        /* blr x8 */
-    CHECK(unwind_is_pointer_call(before(0xd73f0909)));                        /* blraa x8, x9 */
-    CHECK(unwind_is_pointer_call(before(0xd63f091f)));                        /* blraaz x8 */
-    CHECK(!unwind_is_pointer_call(before(0xd61f0100)));                       /* br x8 */
-    CHECK(!unwind_is_pointer_call(before(0x94000004)));
-}
-
-TEST(arm64_entries_of_linkage_tables_are_recognized_with_and_without_landing_pads) {
-    struct unwind_rule entry = rule(UNWIND_CFA_RSP, 0, UNWIND_SAME, UNWIND_SAME);
-    struct unwind_rule pushed = rule(UNWIND_CFA_RSP, 16, UNWIND_SAME, -1);
-    CHECK(unwind_is_entry(&entry));
-    CHECK(!unwind_is_entry(&pushed));
-    CHECK(unwind_is_stub(0xf9400e1190000090));
-    CHECK(unwind_is_stub(0x90000090d503245f));
-    CHECK(!unwind_is_stub(0xf9400e1190000091)); /* adrp x17 */
 }

@@ -20,7 +20,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 
 static int64_t kernel_ns(clockid_t clock) {
     struct timespec now = {0};
-    CHECK_INT(raw_call3(SYS_clock_gettime, clock, (long)&now, 0), ==, 0);
+    CHECK_INT(system_call3(SYS_clock_gettime, clock, (long)&now, 0), ==, 0);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 

@@ -3,12 +3,13 @@
  * Locations are grouped by the name of the function that contains their code, and by file. One
  * group is what the name means. A function that is only inlined has no code of its own: then the
  * group is that of the function that contains most of it. */
-#include "clients/cli/verbs/annotate/subject.h"
+#include "clients/annotate/subject.h"
 
 #include "api/base/array.h"
-#include "clients/cli/cli.h"
-#include "clients/cli/verbs/annotate/match.h"
+#include "api/text/utf8.h"
+#include "clients/annotate/match.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,20 +149,20 @@ static uint32_t largest(const struct search *search) {
 }
 
 static sonde_err refuse_several(const struct search *search, double whole,
-                                struct sonde_diag *diag) {
-    fprintf(stderr, "%8s  FUNCTION@FILE\n", "TOTAL");
+                                struct sonde_buf *choices, struct sonde_diag *diag) {
+    sonde_buf_printf(choices, "%8s  FUNCTION@FILE\n", "TOTAL");
     for (uint32_t i = 0; i < search->count && i < LISTED_GROUPS; i++) {
         const struct group *group = &search->groups[i];
-        fprintf(stderr, "%7.2f%%  ", 100.0 * (double)group->total / whole);
-        cli_put_whole_name(stderr, sonde_profile_text(search->profile, group->name));
-        fputc('@', stderr);
         const char *path = sonde_profile_text(search->profile, group->path);
-        cli_put_whole_name(stderr, *path ? base_name(path) : "?");
         const char *build_id = sonde_profile_text(search->profile, group->build_id);
-        fprintf(stderr, *build_id ? "  (build-id %.12s)\n" : "\n", build_id);
+        sonde_buf_printf(choices, "%7.2f%%  ", 100.0 * (double)group->total / whole);
+        sonde_utf8_put(choices, sonde_profile_text(search->profile, group->name), '?');
+        sonde_buf_putc(choices, '@');
+        sonde_utf8_put(choices, *path ? base_name(path) : "?", '?');
+        sonde_buf_printf(choices, *build_id ? "  (build-id %.12s)\n" : "\n", build_id);
     }
     if (search->count > LISTED_GROUPS)
-        fprintf(stderr, "%8s  %u more\n", "", search->count - LISTED_GROUPS);
+        sonde_buf_printf(choices, "%8s  %u more\n", "", search->count - LISTED_GROUPS);
     return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                       "\"%.60s\" means %u functions: name one of them as FUNCTION@FILE, or as "
                       "FUNCTION@BUILD-ID",
@@ -197,7 +198,7 @@ static sonde_err take(const struct sonde_profile *profile, const struct group *g
 }
 
 static sonde_err search_all(struct search *search, struct subject *subject,
-                            struct sonde_diag *diag) {
+                            struct sonde_buf *choices, struct sonde_diag *diag) {
     struct group container = {0};
     search->of_inlined = true;
     sonde_err err = collect(search, subject->type);
@@ -211,7 +212,7 @@ static sonde_err search_all(struct search *search, struct subject *subject,
     if (err)
         return err;
     if (search->count > 1)
-        return refuse_several(search, subject_whole(subject), diag);
+        return refuse_several(search, subject_whole(subject), choices, diag);
     if (search->count == 0 && !is_inlined)
         return match_refuse(search->profile, search->wanted->name, diag);
     subject->is_container = search->count == 0;
@@ -220,14 +221,14 @@ static sonde_err search_all(struct search *search, struct subject *subject,
 
 sonde_err subject_find(const struct sonde_profile *profile, size_t type,
                        const struct subject_name *name, struct subject *subject,
-                       struct sonde_diag *diag) {
+                       struct sonde_buf *choices, struct sonde_diag *diag) {
     struct search search = {.profile = profile, .wanted = name};
     bool *matches = match_functions(profile, name->name);
     *subject = (struct subject){.profile = profile, .type = type};
     search.matches = matches;
     search.group_of = calloc(sonde_profile_location_count(profile) + 1, sizeof *search.group_of);
-    sonde_err err =
-        matches && search.group_of ? search_all(&search, subject, diag) : SONDE_OUT_OF_MEMORY;
+    sonde_err err = matches && search.group_of ? search_all(&search, subject, choices, diag)
+                                               : SONDE_OUT_OF_MEMORY;
     free(matches);
     free(search.group_of);
     free(search.groups);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A function's lines and instructions with their counts, of one profile or of two. Lines are places
- * (CodePlace in profiler.proto): an inlined line has the call as its parent. Main thread only. */
-#ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_VIEW_H
-#define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_VIEW_H
+ * (CodePlace in profiler.proto): an inlined line has the call as its parent. Thread safety: any thread. */
+#ifndef SONDE_CLIENTS_ANNOTATE_VIEW_H
+#define SONDE_CLIENTS_ANNOTATE_VIEW_H
 
 #include "api/hash_index.h"
-#include "clients/cli/verbs/annotate/subject.h"
+#include "clients/annotate/subject.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 #define VIEW_NONE UINT32_MAX

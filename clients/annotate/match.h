@@ -2,9 +2,9 @@
  *
  * Which functions of a profile a name means: those called exactly that; else those whose readable
  * name is that ("shop::price" for "shop::price(std::string const&)"); else those of which either
- * matches it as a pattern with *. Main thread only. */
-#ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_MATCH_H
-#define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_MATCH_H
+ * matches it as a pattern with *. Thread safety: any thread. */
+#ifndef SONDE_CLIENTS_ANNOTATE_MATCH_H
+#define SONDE_CLIENTS_ANNOTATE_MATCH_H
 
 #include "api/profile/profile.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/verbs/doctor/run_program.h"
+#include "clients/cli/verbs/source/run_program.h"
 
 #include "api/base/clock.h"
 
@@ -28,9 +28,9 @@ static pid_t start(const char *const *argv, int out) {
 }
 
 /* True when the program has closed its output; what does not fit is read and dropped. */
-static bool read_all(int in, char *text, size_t size) {
+static bool read_all(int in, unsigned limit_s, char *text, size_t size) {
     size_t len = 0;
-    int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + RUN_PROGRAM_S * 1000;
+    int64_t end_ms = clock_ms(CLOCK_MONOTONIC) + limit_s * 1000ll;
     while (clock_ms(CLOCK_MONOTONIC) < end_ms) {
         char bytes[512];
         struct pollfd readable = {.fd = in, .events = POLLIN};
@@ -44,7 +44,7 @@ static bool read_all(int in, char *text, size_t size) {
     return false;
 }
 
-bool run_program(const char *const *argv, char *text, size_t size) {
+bool run_program(const char *const *argv, unsigned limit_s, char *text, size_t size) {
     int ends[2], status = -1;
     text[0] = 0;
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -52,7 +52,7 @@ bool run_program(const char *const *argv, char *text, size_t size) {
     pid_t pid = start(argv, ends[1]);
     close(ends[1]);
     if (pid > 0) {
-        if (!read_all(ends[0], text, size))
+        if (!read_all(ends[0], limit_s, text, size))
             kill(pid, SIGKILL);
         waitpid(pid, &status, 0);
     }

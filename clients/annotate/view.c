@@ -2,7 +2,7 @@
  *
  * A sample counts once for an address, a line and the function, however often it has them: so every
  * item remembers the last sample that counted. */
-#include "clients/cli/verbs/annotate/view.h"
+#include "clients/annotate/view.h"
 
 #include "api/base/array.h"
 

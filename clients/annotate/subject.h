@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The function of a profile that `sonde annotate` shows: its locations and the file with its code.
- * Main thread only. */
-#ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_SUBJECT_H
-#define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_SUBJECT_H
+ * The function of a profile that `sonde annotate` and agents' tools show: its locations and the
+ * file with its code. Thread safety: any thread. */
+#ifndef SONDE_CLIENTS_ANNOTATE_SUBJECT_H
+#define SONDE_CLIENTS_ANNOTATE_SUBJECT_H
 
 #include "api/profile/profile.h"
 
@@ -32,11 +32,11 @@ struct subject {
 void subject_read_name(const struct sonde_profile *profile, const char *word,
                        struct subject_name *name);
 /* Fills the subject, which the caller finishes, also after an error. SONDE_NOT_FOUND: no function
- * is called that; nearest names are in the diag. SONDE_INVALID_ARGUMENT: several are, which are
- * printed on stderr. */
+ * is called that; nearest names are in the diag. SONDE_INVALID_ARGUMENT: several are; a table of them
+ * is appended to *choices, without control characters. */
 SONDE_MUST_USE sonde_err subject_find(const struct sonde_profile *profile, size_t type,
                                       const struct subject_name *name, struct subject *subject,
-                                      struct sonde_diag *diag);
+                                      struct sonde_buf *choices, struct sonde_diag *diag);
 void subject_finish(struct subject *subject);
 
 /* The total of all samples, or 1 if that is not positive. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/verbs/annotate/match.h"
+#include "clients/annotate/match.h"
 
 #include "api/draw/names/readable_name.h"
 #include "api/text/nearest.h"
