@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which functions of a profile a name means: those called exactly that; else those whose readable
- * name is that ("shop::price" for "shop::price(std::string const&)"); else those of which either
- * matches it as a pattern with *. Main thread only. */
+ * Which functions of a profile a name means: see api/draw/names/name_match.h. A linkage name is
+ * exact, too. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_ANNOTATE_MATCH_H
 #define SONDE_CLIENTS_CLI_VERBS_ANNOTATE_MATCH_H
 
