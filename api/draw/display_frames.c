@@ -74,6 +74,20 @@ static void read_function(const struct sonde_profile *profile, uint32_t id,
     frame->start_line = function->start_line;
 }
 
+/* Whether a line is of a function that was inlined into one of its name and file: libc's system
+ * calls are such pairs, and one frame says all. */
+static bool repeats_caller(const struct sonde_profile *profile,
+                           const struct sonde_location *location, uint32_t line) {
+    if (line + 1 >= location->line_count)
+        return false;
+    const struct sonde_function *inlined =
+        sonde_profile_function(profile, location->lines[line].function);
+    const struct sonde_function *caller =
+        sonde_profile_function(profile, location->lines[line + 1].function);
+    return inlined->filename != 0 && inlined->name != 0 && inlined->name == caller->name &&
+           inlined->filename == caller->filename;
+}
+
 /* Appends the frames of a location; false when out of memory. */
 static bool add_location(struct draw_tree *tree, const struct sonde_profile *profile,
                          const struct sonde_location *location, uint32_t *ids, uint32_t *count) {
@@ -82,6 +96,8 @@ static bool add_location(struct draw_tree *tree, const struct sonde_profile *pro
     if (mapping)
         frame.module = base_name(sonde_profile_text(profile, mapping->filename));
     for (uint32_t i = location->line_count; i > 0; i--) {
+        if (repeats_caller(profile, location, i - 1))
+            continue;
         read_function(profile, location->lines[i - 1].function, &frame);
         uint32_t number = frame.name[0] ? draw_tree_intern(tree, &frame)
                                         : intern_unnamed(tree, mapping, location, &frame);

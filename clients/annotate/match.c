@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/annotate/match.h"
 
+#include "api/draw/names/name_match.h"
 #include "api/draw/names/readable_name.h"
 #include "api/text/nearest.h"
-#include "api/text/wildcard.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,36 +20,9 @@ static bool is_exactly(const struct sonde_profile *profile, uint32_t function, c
            strcmp(sonde_profile_text(profile, item->system_name), name) == 0;
 }
 
-typedef bool compare(const char *shown, const char *name);
-
-static bool is_shown(const char *shown, const char *name) {
-    size_t len = strlen(name);
-    return strncmp(shown, name, len) == 0 && (shown[len] == 0 || shown[len] == '(');
-}
-
-static bool fits(const char *shown, const char *name) {
-    return sonde_wildcard_matches(name, shown);
-}
-
-/* `sonde top` shows parameters if only they tell two functions apart. */
-static bool compare_readable(const char *whole, compare *same, const char *name) {
-    bool found = false;
-    for (int with_parameters = 0; with_parameters < 2 && !found; with_parameters++) {
-        struct sonde_buf readable = {0};
-        draw_readable_name(&readable, whole, with_parameters != 0);
-        found = readable.data && same(readable.data, name);
-        sonde_buf_finish(&readable);
-    }
-    return found;
-}
-
-static bool is_readable(const struct sonde_profile *profile, uint32_t function, const char *name) {
-    return compare_readable(name_of(profile, function), is_shown, name);
-}
-
-static bool is_pattern(const struct sonde_profile *profile, uint32_t function, const char *name) {
-    const char *whole = name_of(profile, function);
-    return strchr(name, '*') && (fits(whole, name) || compare_readable(whole, fits, name));
+static enum draw_fit fit(const struct sonde_profile *profile, uint32_t function, const char *name) {
+    return is_exactly(profile, function, name) ? DRAW_FIT_EXACT
+                                               : draw_name_fit(name, name_of(profile, function));
 }
 
 bool match_is_exact(const struct sonde_profile *profile, const char *name) {
@@ -60,13 +33,16 @@ bool match_is_exact(const struct sonde_profile *profile, const char *name) {
 }
 
 bool *match_functions(const struct sonde_profile *profile, const char *name) {
-    static bool (*const ways[])(const struct sonde_profile *, uint32_t,
-                                const char *) = {is_exactly, is_readable, is_pattern};
     size_t count = sonde_profile_function_count(profile);
-    bool *matches = calloc(count + 1, sizeof *matches), found = false;
-    for (size_t way = 0; matches && way < sizeof ways / sizeof *ways && !found; way++)
-        for (uint32_t i = 1; i <= count; i++)
-            found |= matches[i] = ways[way](profile, i, name);
+    bool *matches = calloc(count + 1, sizeof *matches);
+    enum draw_fit best = DRAW_FIT_NONE;
+    for (uint32_t i = 1; matches && i <= count; i++) {
+        enum draw_fit found = fit(profile, i, name);
+        if (found > best)
+            memset(matches, 0, (count + 1) * sizeof *matches);
+        best = found > best ? found : best;
+        matches[i] = found && found == best;
+    }
     return matches;
 }
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which functions of a profile a name means: those called exactly that; else those whose readable
- * name is that ("shop::price" for "shop::price(std::string const&)"); else those of which either
- * matches it as a pattern with *. Thread safety: any thread. */
+ * Which functions of a profile a name means: see api/draw/names/name_match.h. A linkage name is
+ * exact, too. Thread safety: any thread. */
 #ifndef SONDE_CLIENTS_ANNOTATE_MATCH_H
 #define SONDE_CLIENTS_ANNOTATE_MATCH_H
 

@@ -30,13 +30,15 @@ class LiveWindows {
         Object.assign(this, { strings: [], frames: [], stacks: [], part: [], isNew: true });
     }
 
-    addFrame({ function: fn, file, line, module, address, kind }) {
+    addFrame({ function: fn, file, line, module, address, kind, inlined }) {
         const text = (at) => (at ? this.strings[at - 1] : ''), name = this.strings[fn] || `[${text(module)}]+0x${BigInt(address).toString(16)}`;
-        this.frames.push([this.names.addFunction(name, text(module), text(file), KIND[kind] ?? KIND.UNKNOWN), line]);
+        this.frames.push([this.names.addFunction(name, text(module), text(file), KIND[kind] ?? KIND.UNKNOWN), line, file, inlined]);
     }
 
+    // A function that was inlined into one of its name and file is one frame with it, as in pprof.js.
     addStack({ frames, thread, tid }) {
-        this.stacks.push({ frames: frames.map((at) => this.frames[at]).reverse(), thread: thread ? this.names.addThread(this.strings[thread - 1]) : 0, tid });
+        const isOwn = ([fn, , file, inlined], i, all) => !(inlined && file && all[i + 1]?.[0] === fn && all[i + 1][2] === file);
+        this.stacks.push({ frames: frames.map((at) => this.frames[at]).filter(isOwn).reverse(), thread: thread ? this.names.addThread(this.strings[thread - 1]) : 0, tid });
     }
 
     // Takes a line of the stream. True if it completes a window.

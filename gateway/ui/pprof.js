@@ -176,6 +176,9 @@ function placeName(mapping, module, address) {
 
 export const baseName = (path) => path.slice(path.lastIndexOf('/') + 1) || path;
 
+// Whether a function was inlined into one of its name and file: libc's system calls are such pairs, and one frame says all.
+const repeats = (fn, caller) => Boolean(caller && fn.file && fn.name && fn.name === caller.name && fn.file === caller.file);
+
 // The frames of all locations, outermost first: those of location i are fns[n] and lines[n] for n in first[i]..first[i + 1].
 function resolve(file, profile) {
     const text = (i) => textOf(file, i), none = { path: '', build: '', isProgram: false, known: new Map() };
@@ -189,6 +192,7 @@ function resolve(file, profile) {
         const kind = guessKind(found, mapping.path, mapping.isProgram, address);
         for (let i = own.length; i-- > 0;) {
             const at = functionOf(own[i][1]), key = at * 8 + kind, fn = functions[at];
+            if (repeats(fn, functions[own[i + 1] && functionOf(own[i + 1][1])])) continue;
             if (!mapping.known.has(key)) mapping.known.set(key, profile.addFunction(fn.name, module, fn.file, kind));
             fns.push(mapping.known.get(key));
             lines.push(own[i][2]);

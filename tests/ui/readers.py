@@ -12,7 +12,7 @@ from tests.e2e import stack
 from tests.ui.profile_file import field, varint
 
 DELAYS = (("contentions", "count"), ("delay", "nanoseconds"))
-STRINGS = ("", "contentions", "count", "delay", "nanoseconds", "main", "work", "/srv/app", "thread", "worker", "extra", "/srv/2/app")
+STRINGS = ("", "contentions", "count", "delay", "nanoseconds", "main", "work", "/srv/app", "thread", "worker", "extra", "/srv/2/app", "read", "read.c", "read2.c")
 STRIDE = 0x9E3779B97F4A7C15  # hash-like ids
 
 
@@ -41,6 +41,10 @@ def label(key, text):
     return field(3, message((1, STRINGS.index(key)), (2, STRINGS.index(text))))
 
 
+# read of read2.c called read, which has read of the same file inlined.
+REPEATED = b"".join(field(5, message((1, n), (2, STRINGS.index("read")), (4, STRINGS.index(file)))) for n, file in ((3, "read.c"), (4, "read.c"), (5, "read2.c"))) \
+    + field(4, message((1, 9), (2, 1), (3, 0x1009), *((4, message((1, n))) for n in (3, 4, 5, 2)))) + field(2, message((1, varint(9)), (2, b"\1\1")))
+
 READ = {
     "plain": small(),
     "ids above 2^53": small(lambda n: 2**53 + 1 + n),
@@ -56,6 +60,7 @@ READ = {
     "a default type": small(default="contentions"),
     "no such default type": small(default="nothing"),
     "no samples": small(samples=()),
+    "a function inlined into one of its name": small(extra=REPEATED),
     "a stack without frames": small(samples=((0, 4), (2, 5))),
 }
 REFUSED = {

@@ -10,11 +10,11 @@
  * The root, "all", is a function too: what it calls are the processes of a profile of several. Only
  * its exact name means it. */
 #include "api/draw/accuracy.h"
+#include "api/draw/names/name_match.h"
 #include "api/draw/render.h"
 #include "api/draw/short_name.h"
 #include "api/draw/tree.h"
 #include "api/profile/verdict/interval.h"
-#include "api/text/wildcard.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,43 +44,39 @@ struct calls {
 
 /* ---- Sums ---- */
 
-static bool is_named(const struct draw_frame *frame, const char *name) {
-    return strcmp(name, frame->name) == 0 || strcmp(name, frame->shown) == 0;
-}
-
-static bool fits_pattern(const struct draw_frame *frame, const char *pattern) {
-    return sonde_wildcard_matches(pattern, frame->name) ||
-           sonde_wildcard_matches(pattern, frame->shown);
-}
-
 static uint32_t root_frame(const struct calls *calls) {
     return draw_tree_node(calls->tree, DRAW_TREE_ROOT)->frame;
 }
 
-static uint32_t match(struct calls *calls, const char *text,
-                      bool (*matches)(const struct draw_frame *frame, const char *text)) {
-    for (uint32_t i = 0; i < calls->tree->frames.count; i++) {
-        const struct draw_frame *frame = draw_tree_frame(calls->tree, i);
-        calls->matches[i] = i == root_frame(calls) ? strcmp(text, frame->name) == 0
-                                                   : !frame->is_thread && matches(frame, text);
-        calls->match_count += calls->matches[i];
-        if (calls->matches[i])
-            calls->self = draw_add(calls->self, frame->flat);
-    }
-    return calls->match_count;
+/* A thread is not a function, and only its exact name means the root. */
+static enum draw_fit fit(const struct calls *calls, uint32_t number, const char *typed) {
+    const struct draw_frame *frame = draw_tree_frame(calls->tree, number);
+    if (number == root_frame(calls))
+        return strcmp(typed, frame->name) == 0 ? DRAW_FIT_EXACT : DRAW_FIT_NONE;
+    return frame->is_thread ? DRAW_FIT_NONE : draw_name_fit(typed, frame->name);
 }
 
-/* Tables shorten names to "parse(...)", "...end_of_name" or "begin_of_na…". */
-static void put_pattern(const char *name, struct sonde_buf *out) {
-    static const char *const dots[] = {"...", "…"};
-    while (*name) {
-        size_t len = 0;
-        for (size_t i = 0; i < sizeof dots / sizeof *dots; i++)
-            if (strncmp(name, dots[i], strlen(dots[i])) == 0)
-                len = strlen(dots[i]);
-        sonde_buf_putc(out, len ? '*' : *name);
-        name += len ? len : 1;
+static void forget_matches(struct calls *calls) {
+    memset(calls->matches, 0, calls->tree->frames.count * sizeof *calls->matches);
+    calls->match_count = 0;
+    calls->self = 0;
+}
+
+/* Returns how many frames match. */
+static uint32_t match(struct calls *calls, const char *typed) {
+    enum draw_fit best = DRAW_FIT_NONE;
+    for (uint32_t i = 0; i < calls->tree->frames.count; i++) {
+        enum draw_fit found = fit(calls, i, typed);
+        if (found > best)
+            forget_matches(calls);
+        best = found > best ? found : best;
+        calls->matches[i] = found && found == best;
+        if (!calls->matches[i])
+            continue;
+        calls->match_count++;
+        calls->self = draw_add(calls->self, draw_tree_frame(calls->tree, i)->flat);
     }
+    return calls->match_count;
 }
 
 static void add_node(struct calls *calls, uint32_t number) {
@@ -290,32 +286,18 @@ static uint32_t suggest(const struct calls *calls, const char *text, struct sond
     return count;
 }
 
-static sonde_err refuse(const struct calls *calls, const char *function, const char *pattern,
-                        struct sonde_diag *diag) {
-    struct sonde_buf list = {.limit = 160}, text = {0};
-    struct sonde_slice piece = longest_piece(pattern);
+static sonde_err refuse(const struct calls *calls, const char *function, struct sonde_diag *diag) {
+    struct sonde_buf list = {.limit = 160}, pattern = {0}, text = {0};
+    draw_name_pattern(&pattern, function);
+    struct sonde_slice piece = longest_piece(sonde_buf_slice(&pattern).data);
     sonde_buf_append(&text, piece.data, piece.len);
     uint32_t count = suggest(calls, sonde_buf_slice(&text).data, &list);
     sonde_err err =
         sonde_fail(diag, SONDE_NOT_FOUND, "the profile has no function \"%.80s\"%s", function,
                    count && !list.failed ? list.data : "; * stands for any characters");
     sonde_buf_finish(&list);
-    sonde_buf_finish(&text);
-    return err;
-}
-
-/* An exact name comes first, because names of functions have stars, too: "f(char*)". */
-static sonde_err find_function(struct calls *calls, const char *function, struct sonde_diag *diag) {
-    struct sonde_buf pattern = {0};
-    sonde_err err = SONDE_OK;
-    if (match(calls, function, is_named))
-        return SONDE_OK;
-    put_pattern(function, &pattern);
-    if (pattern.failed)
-        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    else if (match(calls, sonde_buf_slice(&pattern).data, fits_pattern) == 0)
-        err = refuse(calls, function, sonde_buf_slice(&pattern).data, diag);
     sonde_buf_finish(&pattern);
+    sonde_buf_finish(&text);
     return err;
 }
 
@@ -335,8 +317,8 @@ sonde_err draw_calls(const struct draw_tree *tree, const struct draw_accuracy *a
     bool is_complete =
         calls.matches && calls.places && calls.callers && calls.called && calls.order;
     sonde_err err = is_complete ? SONDE_OK : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    if (!err)
-        err = find_function(&calls, options->function, diag);
+    if (!err && match(&calls, options->function) == 0)
+        err = refuse(&calls, options->function, diag);
     if (!err) {
         sum(&calls);
         put_all(&calls, options, out);

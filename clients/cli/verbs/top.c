@@ -36,7 +36,8 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde top PID | NAME | --all [PID | NAME] | FILE [-d SECONDS] [-n N] [--cum]",
+    .usage = "sonde top PID | NAME | --all [PID | NAME] | FILE [-d SECONDS] [-n N] [--cum]\n"
+             "                 [--peek FUNCTION]",
     .about = "Prints the hottest functions of a process, of several, or of a profile file\n(pprof, "
              "perf.data).",
     .examples = "  sonde top 4711 -F 999\n"

@@ -183,6 +183,66 @@ TEST(tree_sum_counts_a_recursive_function_once) {
     draw_tree_destroy(tree);
 }
 
+static uint32_t text_id(struct sonde_profile *profile, const char *text) {
+    uint32_t id;
+    CHECK_INT(sonde_profile_string(profile, text, strlen(text), &id), ==, 0);
+    return id;
+}
+
+/* A location with "read" of each file, the innermost first. */
+static uint32_t reads(struct sonde_profile *profile, uint64_t address, const char *const *files) {
+    struct sonde_line lines[4];
+    struct sonde_location location = {.address = address, .lines = lines};
+    for (; *files; files++) {
+        struct sonde_function function = {
+            .name = text_id(profile, "read"),
+            .system_name = text_id(profile, location.line_count ? "read" : "__libc_read"),
+            .filename = text_id(profile, *files),
+            .start_line = location.line_count + 1};
+        struct sonde_line *line = &lines[location.line_count++];
+        CHECK_INT(sonde_profile_add_function(profile, &function, &line->function), ==, 0);
+        line->line = location.line_count;
+    }
+    uint32_t id;
+    CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, 0);
+    return id;
+}
+
+#define READS(profile, address, ...) reads(profile, address, (const char *[]){__VA_ARGS__, NULL})
+
+/* The deepest node of one stack, whose outermost location comes first. */
+static uint32_t depth_of(struct sonde_profile *profile, uint32_t outer, uint32_t inner) {
+    const int64_t value = 1;
+    const uint32_t locations[] = {inner, outer};
+    const struct sonde_sample sample = {
+        .locations = locations, .location_count = 2, .values = &value};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, 0);
+    struct draw_tree *tree = tree_of(profile, &(struct draw_tree_options){0});
+    uint32_t depth = draw_tree_node(tree, tree->nodes.count - 1)->depth;
+    draw_tree_destroy(tree);
+    return depth;
+}
+
+static struct sonde_profile *profile_of_counts(void) {
+    const struct sonde_value_type type = {"samples", "count"};
+    return sonde_profile_create(&type, 1, 0);
+}
+
+TEST(tree_merges_a_function_with_one_of_its_name_and_file_inlined_into_it) {
+    struct sonde_profile *profile = profile_of_counts();
+    uint32_t main_ = READS(profile, 1, "main.c"), twice = READS(profile, 2, "read.c", "read.c");
+    CHECK_INT(depth_of(profile, main_, twice), ==, 2);
+}
+
+TEST(tree_keeps_calls_and_inlined_functions_of_other_files) {
+    struct sonde_profile *profile = profile_of_counts();
+    uint32_t wrapper = READS(profile, 1, "read.c", "wrapper.c");
+    CHECK_INT(depth_of(profile, wrapper, READS(profile, 2, "read.c")), ==, 3);
+    profile = profile_of_counts();
+    uint32_t unknown = READS(profile, 1, "", "");
+    CHECK_INT(depth_of(profile, unknown, READS(profile, 2, "read.c")), ==, 3);
+}
+
 /* Adds a stack of two processes' functions; returns its last node. */
 static void add_stack(struct draw_tree *tree, const char *process, const char *function,
                       int64_t value) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/names/name_match.h"
 #include "api/draw/names/readable_name.h"
 #include "api/draw/names/view_names.h"
 #include "service/symbol/demangle.h"
@@ -135,4 +136,30 @@ TEST(rows_fit_the_columns) {
             CHECK_INT(width, <=, columns);
         }
     }
+}
+
+#define APPEND                                                                                 \
+    "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::append(" \
+    "char const*)"
+
+TEST(a_typed_name_is_a_name_or_its_readable_form) {
+    CHECK_INT(draw_name_fit(APPEND, APPEND), ==, DRAW_FIT_EXACT);
+    CHECK_INT(draw_name_fit("std::string::append", APPEND), ==, DRAW_FIT_READABLE);
+    CHECK_INT(draw_name_fit("std::string::append(...)", APPEND), ==, DRAW_FIT_READABLE);
+    CHECK_INT(draw_name_fit("std::string::append(char const*)", APPEND), ==, DRAW_FIT_READABLE);
+    CHECK_INT(draw_name_fit("shop::price", "shop::price(std::allocator<int>, int)"), ==,
+              DRAW_FIT_READABLE);
+    CHECK_INT(draw_name_fit("shop::pri", "shop::price(int, int)"), ==, DRAW_FIT_NONE);
+    CHECK_INT(draw_name_fit("append", APPEND), ==, DRAW_FIT_NONE);
+    CHECK_INT(draw_name_fit("", APPEND), ==, DRAW_FIT_NONE);
+}
+
+TEST(dots_and_stars_of_a_typed_name_are_any_text) {
+    CHECK_INT(draw_name_fit("std::*::append*", APPEND), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(draw_name_fit("...::append(...)", APPEND), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(draw_name_fit("std::string::app…", APPEND), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(draw_name_fit("...::assign(...)", APPEND), ==, DRAW_FIT_NONE);
+    /* A name can have stars of its own, and is then no pattern. */
+    CHECK_INT(draw_name_fit("parse(char*)", "parse(char*)"), ==, DRAW_FIT_EXACT);
+    CHECK_INT(draw_name_fit("parse(char*)", "parse(char, int)"), ==, DRAW_FIT_PATTERN);
 }
