@@ -116,6 +116,13 @@ int cli_fail(const struct verb *verb, sonde_err err, const struct sonde_diag *di
     return sonde_error_info(err)->exit_code;
 }
 
+void cli_put_bar(FILE *out, bool is_known, double height) {
+    static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    const double top = (double)COUNT_OF(heights) - 1;
+    double at = height > 0 ? (height < 1 ? height : 1) * top + 0.5 : 0;
+    fputs(is_known ? heights[(size_t)at] : "·", out);
+}
+
 void cli_age(char text[24], int64_t since_unix_ns) {
     static const struct {
         int64_t seconds;

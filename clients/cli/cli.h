@@ -75,6 +75,9 @@ const char *cli_size_text(uint64_t bytes, char text[CLI_VALUE_BYTES]);
 /* "2026-11-26 12:03:20" in local time; "-" for 0. */
 const char *cli_time_text(int64_t unix_ns, char text[CLI_VALUE_BYTES]);
 
+/* Prints a column of a curve: a bar of that height, 0 to 1, or "·" if it is not known. */
+void cli_put_bar(FILE *out, bool is_known, double height);
+
 /* Writes the time since a wall-clock time: "42 s", "3 min", "5 h", "12 d". */
 void cli_age(char text[24], int64_t since_unix_ns);
 

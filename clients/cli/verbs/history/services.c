@@ -104,13 +104,9 @@ static void fill_bars(struct bars *bars, const Sonde__V1__Series *series,
 }
 
 static void print_bars(const struct bars *bars, size_t count) {
-    static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-    const int64_t top = (int64_t)COUNT_OF(heights) - 1;
-    for (size_t i = 0; i < count; i++) {
-        double part = bars->highest > 0 ? (double)bars->values[i] / (double)bars->highest : 0;
-        int64_t height = (int64_t)(part * (double)top + 0.5);
-        fputs(bars->is_known[i] ? heights[height < 0 ? 0 : height] : "·", stdout);
-    }
+    double highest = bars->highest > 0 ? (double)bars->highest : 1;
+    for (size_t i = 0; i < count; i++)
+        cli_put_bar(stdout, bars->is_known[i], (double)bars->values[i] / highest);
 }
 
 static int by_cpu(const void *a, const void *b) {
