@@ -20,8 +20,8 @@
 enum plan { STEADY, LEAK, LATE_LEAK, CACHE, DAILY, RISING, DAILY_AND_LEAK, STEP, PLANS };
 
 /* The right verdict, another one that is fair, and how many of RUNS must have one of them. Memory
- * that follows the load of a day may be the same at the end as it was in the beginning. In two hours
- * a load changes as steadily as a leak of 1 %. */
+ * that follows the load of a day may be the same at the end as it was in the beginning. In two
+ * hours a load changes as steadily as a leak of 1 %. */
 static const struct {
     enum leak_kind right, fair;
     size_t least;
