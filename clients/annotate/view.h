@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A function's lines and instructions with their counts, of one profile or of two. Lines are places
- * (CodePlace in profiler.proto): an inlined line has the call as its parent. Thread safety: any thread. */
+ * (CodePlace in profiler.proto): an inlined line has the call as its parent. Thread safety: any
+ * thread. */
 #ifndef SONDE_CLIENTS_ANNOTATE_VIEW_H
 #define SONDE_CLIENTS_ANNOTATE_VIEW_H
 

@@ -8,8 +8,8 @@
 #include "gateway/mcp/message.h"
 #include "gateway/mcp/tool.h"
 
-/* Checks the arguments and starts the tool, which answers the request. Takes the message's arguments and
- * texts. */
+/* Checks the arguments and starts the tool, which answers the request. Takes the message's
+ * arguments and texts. */
 void mcp_call_start(const struct request_context *context, const struct mcp_tool *tool,
                     struct mcp_message *message);
 /* Ends the running call of the session with that id; nothing if there is none. */

@@ -57,8 +57,8 @@ bool query_hex(struct sonde_slice text, uint64_t *number);
 
 /* The known name that an unknown key was probably meant to be; NULL if none is near. */
 const char *query_nearest(struct sonde_slice key, const char *const *names, size_t count);
-/* SONDE_INVALID_ARGUMENT: unknown KIND "KEY", with the near name, or with all that OWNER has if near
- * is NULL. */
+/* SONDE_INVALID_ARGUMENT: unknown KIND "KEY", with the near name, or with all that OWNER has if
+ * near is NULL. */
 sonde_err query_refuse_unknown(const char *kind, const char *owner, struct sonde_slice key,
                                const char *near, const char *const *names, size_t count,
                                struct sonde_diag *diag);
