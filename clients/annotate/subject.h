@@ -32,8 +32,8 @@ struct subject {
 void subject_read_name(const struct sonde_profile *profile, const char *word,
                        struct subject_name *name);
 /* Fills the subject, which the caller finishes, also after an error. SONDE_NOT_FOUND: no function
- * is called that; nearest names are in the diag. SONDE_INVALID_ARGUMENT: several are; a table of them
- * is appended to *choices, without control characters. */
+ * is called that; nearest names are in the diag. SONDE_INVALID_ARGUMENT: several are; a table of
+ * them is appended to *choices, without control characters. */
 SONDE_MUST_USE sonde_err subject_find(const struct sonde_profile *profile, size_t type,
                                       const struct subject_name *name, struct subject *subject,
                                       struct sonde_buf *choices, struct sonde_diag *diag);

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define DEFAULT_SECONDS 5
-#define FREQUENCY_HZ    499 /* a line needs more samples than a function */
+#define DEFAULT_HZ      499 /* a line needs more samples than a function */
 #define DEFAULT_ROWS    20
 #define FILE_BYTES      (16u << 20) /* of the profile */
 #define MEMORY_BYTES    (64u << 20)
@@ -343,17 +343,19 @@ static void end_profile(struct mcp_call *call, sonde_err err, const struct sonde
 static sonde_err ask_target(struct mcp_call *call, Sonde__V1__Rendering *rendering,
                             struct sonde_diag *diag) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
-    uint64_t seconds = DEFAULT_SECONDS;
+    uint64_t seconds = DEFAULT_SECONDS, frequency = DEFAULT_HZ;
     sonde_err err = mcp_read_target(call, diag);
     if (!err)
         err = mcp_whole(call, "seconds", &seconds, diag);
+    if (!err)
+        err = mcp_whole(call, "frequency", &frequency, diag);
     if (err)
         return err;
     Sonde__V1__TargetSelector target = relay_selector(&call->target);
     request.target = &target;
     request.rendering = rendering;
     request.duration_ms = (uint32_t)seconds * 1000;
-    request.frequency_hz = FREQUENCY_HZ;
+    request.frequency_hz = (uint32_t)frequency;
     request.no_progress = true;
     mcp_ask_text(call, &client_capture_cpu, &request.base,
                  (uint32_t)seconds * 1000 + PROFILE_GRACE_MS);
@@ -388,6 +390,7 @@ static const struct mcp_argument arguments[] = {
     {"target", MCP_STRING, false, 1, 255,
      "a pid or the name of a process, to sample it now; or use capture or service"},
     {"seconds", MCP_WHOLE, false, 1, MCP_MAX_SECONDS, "duration, with target; default 5"},
+    {"frequency", MCP_WHOLE, false, 1, 10000, "samples per second, with target; default 499"},
     MCP_CAPTURE,
     MCP_SELECTION,
     {"instructions", MCP_FLAG, false, 0, 0,

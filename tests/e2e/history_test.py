@@ -105,7 +105,6 @@ def test_what_is_recorded_is_right_and_stays():
     second = start_demo(60, "run=second,no label")
     check.until(lambda: f"SONDE_LABELS of {NAME}" in service.log() or total("second") > 0 or
                 second.poll() is not None, seconds=30, what="a stored window")
-    check_lines(str(second.pid), "-d", "1", "-F", "499")
     second.terminate()
     used = cpu_ns(second)
     service.end(signal.SIGTERM)  # stores the open windows
@@ -115,27 +114,33 @@ def test_what_is_recorded_is_right_and_stays():
     check.contains(service.log(), f"SONDE_LABELS of {NAME}")
     check_questions(total())
     check_gate(per_second)
-    check_recorded_lines(begin)
+    check_annotated(begin)
     service.end(signal.SIGTERM)
 
 
-def check_lines(*words):
-    """The function with 70 % of the time has one hot line. Returns what `sonde annotate` says of the function."""
+def annotated(*words):
     out, _ = stack.sonde("annotate", "match_rules", *words, "--service", GRPC, "--json")
-    found = json.loads(out)
+    return json.loads(out)
+
+
+def check_lines(found):
+    """The function with 70 % of the time has one hot line. Of 60 samples, 0.4 is five deviations below."""
     hot = max(found["lines"], key=lambda line: line["self"])
-    # Some 60 samples: 0.4 is five deviations below 0.7.
     assert hot["file"].endswith("demo.c") and hot["self"] > 0.9 * found["self"] and found["self"] > 0.4, found
     assert sum(one["self"] for one in found["instructions"]) > 0.9 * found["self"], found
-    return found
 
 
-def check_recorded_lines(begin):
-    """The lines of a range of the history, compared with an earlier range, and without the program's file."""
-    stacks = recorded(NAME, "--selector", "run = 'second'")
-    now = check_lines(NAME, "--from", str(int(begin)), "--base-from", "-1h", "--base-until", str(int(begin)))
-    check.near(now["self"], share(stacks, "match_rules"), 0.05, "the function's share")
-    check.near(now["baseSelf"], SHARES["match_rules"], 0.15, "its share in the earlier range")
+def check_annotated(begin):
+    """The lines of a range of the history, of a process, and without the program's file. The second run began at `begin`."""
+    found = annotated(NAME, "--from", "-1h")
+    check_lines(found)
+    check.near(found["self"], share(recorded(NAME), "match_rules"), 0.01, "the function's share")
+    both = annotated(NAME, "--from", str(int(begin)), "--base-from", "-1h", "--base-until", str(int(begin)))
+    check.near(both["baseSelf"], share(recorded(NAME, "--selector", "run = 'first'"), "match_rules"), 0.1, "its share in the earlier range")
+    third = start_demo(60, "run=third")
+    check_lines(annotated(str(third.pid), "-d", "1", "-F", "999"))
+    third.kill()
+    third.communicate()
     os.rename(DEMO, DEMO + ".away")
     _, err = stack.sonde("annotate", "match_rules", NAME, "--from", "-1h", "--service", GRPC, status=None)
     check.contains(err, f"{DEMO} does not exist here: copy it there from where it ran")
@@ -161,7 +166,9 @@ def check_questions(everything):
     check.equal(use["service"], NAME, "the service")
     # A window from outside, of the time before the guest was connected, may arrive between two questions.
     assert everything <= int(use["serviceTotal"]) <= total(), (everything, use, total())
-    check.near(int(use["total"]) / everything, SHARES["compress_block"], 0.1, "the function's share")
+    known = SHARES["compress_block"]
+    noise = 4 * (known * (1 - known) / (everything / 1e9 * RATE)) ** 0.5 + 0.02
+    check.near(int(use["total"]) / everything, known, noise, "the function's share")
     check.equal(use["self"], use["total"], "a function that calls nothing")
     check.contains(stack.sonde("history", "--function", "compress_*", "--service", GRPC)[0], NAME)
     check.equal(stack.sonde("history", "--function", "nothing", "--service", GRPC)[0], "no service has this function on a stack in this time (* = any characters)\n")

@@ -7,8 +7,7 @@ decides what happens:
     cut               a result breaks off in the middle
     short             a result ends without an error, but with half of the announced bytes
     long              a result has more bytes than announced
-    large             a result of 6 MB in chunks
-    huge              a result of 17 MiB
+    large, huge       a result of 6 MB or of 17 MiB, in chunks
     idle              no samples
     noprof            jemalloc was started without prof:true
     glibc             the heap cannot be profiled
