@@ -23,6 +23,7 @@ SHARES = {"parse_header": 0.10, "compress_block": 0.20, "match_rules": 0.70}
 SOCKET = os.path.join(stack.WORK, "guest.sock")
 GRPC = "unix:" + os.path.join(stack.WORK, "grpc.sock")
 RATE = 199
+ATTACH_S = 2
 
 
 class Service:
@@ -46,10 +47,10 @@ class Service:
 
 
 def start_demo(seconds, labels):
-    """Works in step with the tick: an eighth of a fast CPU, more of a slow one."""
+    """Works in step with the tick: an eighth of a fast CPU, more of a slow one. On a busy machine the guest takes a while to attach."""
     env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": SOCKET,
            "SONDE_LABELS": labels}
-    return subprocess.Popen([DEMO, "-t", "1", "-s", str(seconds), "--tick"], env=env, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([DEMO, "-t", "1", "-s", str(seconds), "--delay", str(ATTACH_S), "--tick"], env=env, stdout=subprocess.PIPE, text=True)
 
 
 def cpu_ns(demo):
@@ -79,7 +80,7 @@ def share(stacks, name):
 def test_what_is_recorded_is_right_and_stays():
     service = Service()
     first = start_demo(12, "run=first")
-    time.sleep(1)  # the demo has begun
+    time.sleep(ATTACH_S + 1)  # the demo has begun
     captured, _ = stack.sonde("record", NAME, "-d", "4", "-F", "499", "--service", GRPC, "--format", "collapsed",
                               "-o", "-")
     used = cpu_ns(first)
@@ -138,6 +139,7 @@ def check_annotated(begin):
     both = annotated(NAME, "--from", str(int(begin)), "--base-from", "-1h", "--base-until", str(int(begin)))
     check.near(both["baseSelf"], share(recorded(NAME, "--selector", "run = 'first'"), "match_rules"), 0.1, "its share in the earlier range")
     third = start_demo(60, "run=third")
+    time.sleep(ATTACH_S)
     check_lines(annotated(str(third.pid), "-d", "1", "-F", "999"))
     third.kill()
     third.communicate()

@@ -22,9 +22,9 @@ static bool has_step(const struct leak_blocks *blocks, size_t i) {
 }
 
 /* Of the steps that lead to the blocks from `first` to before `end`. is_bent: the growth becomes
- * slower or faster, which is not noise. The variance then comes from the differences of neighbouring
- * steps (von Neumann, 1941, Annals of Mathematical Statistics 12, page 367), with two thirds of the
- * usual degrees of freedom. */
+ * slower or faster, which is not noise. The variance then comes from the differences of
+ * neighbouring steps (von Neumann, 1941, Annals of Mathematical Statistics 12, page 367), with two
+ * thirds of the usual degrees of freedom. */
 static struct growth measure(const struct leak_blocks *blocks, const double *values, size_t first,
                              size_t end, bool is_bent) {
     struct growth growth = {.deviation = INFINITY};

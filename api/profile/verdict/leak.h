@@ -9,11 +9,11 @@
  *     LEAK_NONE              no growth beyond noise
  *
  * The load's part is estimated by least squares of the values on time and CPU time, and is taken
- * away. The time may have one bend: growth that begins, or that ends. The test is Student's t of the
- * mean growth from block to block. Values that only vary come back, so the growth of one block and
- * the next cancel each other and nothing is found. The test is made for all blocks, for the last
- * three quarters and for the last half, because a leak may begin with a new version; and for begins,
- * because a cache may be full since then. Thread safety: any thread. */
+ * away. The time may have one bend: growth that begins, or that ends. The test is Student's t of
+ * the mean growth from block to block. Values that only vary come back, so the growth of one block
+ * and the next cancel each other and nothing is found. The test is made for all blocks, for the
+ * last three quarters and for the last half, because a leak may begin with a new version; and for
+ * begins, because a cache may be full since then. Thread safety: any thread. */
 #ifndef SONDE_API_PROFILE_VERDICT_LEAK_H
 #define SONDE_API_PROFILE_VERDICT_LEAK_H
 
