@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define COLUMN_LIMIT 1e4 /* with two decimals, a sign and a unit the text is ten characters long */
+#define COLUMN_LIMIT 1e4 /* with two decimals and a unit the text is ten characters long */
 
 struct scale {
     double factor; /* to the next smaller unit */
@@ -17,9 +17,9 @@ static const struct scale times[] = {{1, " ns", "ns"},
                                      {1e3, " ms", "ms"},
                                      {1e3, " s", "s"},
                                      {60, " min", "mins"}};
-static const struct scale sizes[] = {{1, " B", "B"},       {1024, " KiB", "kB"},
-                                     {1024, " MiB", "MB"}, {1024, " GiB", "GB"},
-                                     {1024, " TiB", "TB"}, {1024, " PiB", "PB"}};
+static const struct scale sizes[] = {{1, " B", "B"},        {1024, " KiB", "KiB"},
+                                     {1024, " MiB", "MiB"}, {1024, " GiB", "GiB"},
+                                     {1024, " TiB", "TiB"}, {1024, " PiB", "PiB"}};
 
 static const struct {
     const char *unit;

@@ -38,7 +38,7 @@ const char *draw_name(const struct sonde_profile *profile,
 
 /* "1,234", "1.20 s", "3.4 MiB": a value with its unit. */
 void draw_value(struct sonde_buf *out, int64_t value, const char *unit);
-/* The same without spaces, as in pprof's tables: "1234", "1.20s", "3.4MB". */
+/* The same without spaces, for tables: "1234", "1.20s", "3.40MiB". */
 void draw_short_value(struct sonde_buf *out, int64_t value, const char *unit);
 /* A unit for a column of values: the largest that does not round the smallest value to 0. */
 struct draw_unit {

@@ -84,6 +84,26 @@ void cli_put_line(FILE *out, const char *before, const char *text) {
     fputc('\n', out);
 }
 
+const char *cli_size_text(uint64_t bytes, char text[CLI_VALUE_BYTES]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double size = (double)bytes;
+    size_t unit = 0;
+    for (; size >= 1024 && unit + 1 < COUNT_OF(units); unit++)
+        size /= 1024;
+    bool is_whole = size == (double)(uint64_t)size;
+    snprintf(text, CLI_VALUE_BYTES, "%.*f %s", is_whole ? 0 : 2, size, units[unit]);
+    return text;
+}
+
+const char *cli_time_text(int64_t unix_ns, char text[CLI_VALUE_BYTES]) {
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm local;
+    if (!unix_ns || !localtime_r(&seconds, &local) ||
+        !strftime(text, CLI_VALUE_BYTES, "%Y-%m-%d %H:%M:%S", &local))
+        return "-";
+    return text;
+}
+
 /* What a service says may quote names from a profiled process. Some errors have several lines. */
 int cli_fail(const struct verb *verb, sonde_err err, const struct sonde_diag *diag) {
     fprintf(stderr, "sonde %s: ", verb->name);

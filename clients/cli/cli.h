@@ -69,6 +69,11 @@ void cli_put_columns(FILE *out, const char *text, size_t columns);
 void cli_put_text(FILE *out, const char *text);
 /* A line: `before`, which is ours, and such a sentence. Nothing if the sentence is empty. */
 void cli_put_line(FILE *out, const char *before, const char *text);
+/* "512 KiB", "7.04 MiB" */
+#define CLI_VALUE_BYTES 24
+const char *cli_size_text(uint64_t bytes, char text[CLI_VALUE_BYTES]);
+/* "2026-11-26 12:03:20" in local time; "-" for 0. */
+const char *cli_time_text(int64_t unix_ns, char text[CLI_VALUE_BYTES]);
 
 /* Writes the time since a wall-clock time: "42 s", "3 min", "5 h", "12 d". */
 void cli_age(char text[24], int64_t since_unix_ns);

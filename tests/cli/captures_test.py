@@ -73,7 +73,7 @@ def test_a_saved_capture_is_written_in_the_format_of_the_extension():
 
 def test_the_timeline_of_a_capture_is_a_table():
     check.equal(sonde("captures", "1", "--timeline", "--bin", "20")[0].splitlines(),
-                ["   SECOND    CPU %", "     0.00    100.0", "     0.02      0.0", "     0.04      0.0"])
+                ["   SECOND    CPU %", "     0.00    100.0  " + 40 * "█", "     0.02      0.0", "     0.04      0.0"])
     check.contains(sonde("captures", "1", "--timeline", "--from", "1.5")[0], "     2.50      0.0")
     check.equal(json.loads(sonde("captures", "1", "--timeline", "--json")[0])["binMs"], 1000)
     check.contains(sonde("captures", "--timeline", status=2)[1], "need a capture number")
@@ -148,7 +148,7 @@ def test_history_of_all_processes_is_the_host_view():
 def test_history_without_a_service_shows_which_used_cpu_time_and_when():
     out, err = sonde("history", "--from", "1700000003", "--until", "1700000230")
     range_line, heading, redis, echo = out.splitlines()
-    check.equal(range_line, "22:13:20 to 22:17:10, 10 s in each column, each row on its own scale; · = nothing recorded")
+    check.equal(range_line, "2023-11-14 22:13:20 to 2023-11-14 22:17:10, 10 s in each column, each row on its own scale; · = nothing recorded")
     check.equal(heading.split(), ["CPU", "SECONDS", "SHARE", "WHEN", "HOSTS", "PROCS", "SERVICE"])
     check.equal(redis.split(), ["1.0", "100.0%", "▆█" + 21 * "·", "2", "3", "redis"])
     check.equal(echo.split()[:3], ["0.0", "0.0%", 23 * "·"])

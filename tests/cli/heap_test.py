@@ -84,8 +84,8 @@ def test_a_dump_is_written_in_the_format_of_the_extension():
 def test_saved_dumps_are_listed_and_written_by_name():
     check.contains(sonde("list", "redis")[0], "no saved dumps")
     sonde("on", "redis", "--interval", "1")
-    check.equal(sonde("list", "redis")[0], "000002.heap  2023-11-14 22:13:22  1000 bytes\n"
-                                           "000001.heap  2023-11-14 22:13:21  1000 bytes\n")
+    check.equal(sonde("list", "redis")[0], "000002.heap  2023-11-14 22:13:22  1000 B\n"
+                                           "000001.heap  2023-11-14 22:13:21  1000 B\n")
     check.equal([dump["name"] for dump in json.loads(sonde("list", "redis", "--json")[0])["dumps"]],
                 ["000002.heap", "000001.heap"])
     sonde("dump", "redis", "--name", "000001.heap")

@@ -9,9 +9,9 @@
 #include <math.h>
 #include <string.h>
 
-#define VALUE_COLUMN   10
+#define VALUE_COLUMN   11 /* a sign and what draw_column_unit allows */
 #define PERCENT_COLUMN 18
-#define NAME_COLUMN    61
+#define NAME_COLUMN    63
 #define LEAST_NAME     16
 #define MAX_CAUSES     5
 
@@ -182,8 +182,8 @@ static sonde_err put_table(struct table *table) {
     }
     if (rows < count)
         sonde_buf_printf(table->out, "Showing %zu of %zu functions\n", rows, count);
-    sonde_buf_puts(table->out,
-                   "      flat             flat%          cum              cum%   name\n");
+    sonde_buf_printf(table->out, "%*s%*s  %*s%*s   name\n", VALUE_COLUMN, "flat", PERCENT_COLUMN,
+                     "flat%", VALUE_COLUMN, "cum", PERCENT_COLUMN, "cum%");
     return put_rows(table, rows);
 }
 

@@ -8,11 +8,13 @@
 #include "clients/cli/verbs/verbs.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
-#include <time.h>
 
 #define FETCH_TIMEOUT_MS 120000
 #define MAX_SECONDS      4000000 /* in milliseconds they fit into 32 bits */
+#define BAR_COLUMNS      40
+#define LEAST_ROW        10 /* a last row below a tenth of one belongs to the one before */
 #define SAVED            (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS)
 
 struct settings {
@@ -31,22 +33,12 @@ static uint32_t milliseconds(double seconds) {
 
 /* ---- The list ---- */
 
-static void print_time(int64_t unix_ns) {
-    time_t seconds = (time_t)(unix_ns / 1000000000);
-    struct tm local;
-    char text[24] = "-";
-    if (localtime_r(&seconds, &local))
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-    printf("%-19s  ", text);
-}
-
 static void print_capture(const Sonde__V1__Capture *capture) {
-    char hz[16] = "-";
+    char hz[16] = "-", started[CLI_VALUE_BYTES];
     if (capture->frequency_hz)
         snprintf(hz, sizeof hz, "%u", capture->frequency_hz);
-    printf("%6" PRIu64 "  ", capture->id);
-    print_time(capture->start_unix_ns);
-    printf("%-7s %8.1f %6s %9" PRIu64 " %8" PRIu64 " %8d  ", capture->kind,
+    printf("%6" PRIu64 "  %-19s  %-7s %8.1f %6s %9" PRIu64 " %8" PRIu64 " %8d  ", capture->id,
+           cli_time_text(capture->start_unix_ns, started), capture->kind,
            capture->duration_ms / 1000.0, hz, capture->samples, capture->dropped, capture->pid);
     cli_put_name(stdout, capture->target);
     if (capture->note[0]) {
@@ -66,14 +58,19 @@ static void print_list(const Sonde__V1__ListCapturesResponse *list) {
         print_capture(list->captures[i]);
 }
 
-static sonde_err list(struct service *service, const struct settings *settings,
-                      struct sonde_diag *diag) {
+static sonde_err ask_list(struct service *service, const char *target, ProtobufCMessage **answer,
+                          struct sonde_diag *diag) {
     Sonde__V1__ListCapturesRequest request = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
     Sonde__V1__TargetSelector selector;
-    ProtobufCMessage *answer;
-    service_select(settings->target, &selector);
+    service_select(target, &selector);
     request.target = &selector;
-    sonde_err err = service_call(service, &client_list_captures, &request.base, &answer, diag);
+    return service_call(service, &client_list_captures, &request.base, answer, diag);
+}
+
+static sonde_err list(struct service *service, const struct settings *settings,
+                      struct sonde_diag *diag) {
+    ProtobufCMessage *answer;
+    sonde_err err = ask_list(service, settings->target, &answer, diag);
     if (err)
         return err;
     if (settings->json)
@@ -145,17 +142,81 @@ static int get(const struct settings *settings, const char *word) {
 
 /* ---- Its timeline ---- */
 
-static void print_timeline(const Sonde__V1__CaptureTimeline *timeline) {
+/* Where the timeline ends: with the capture, or at --until. */
+static sonde_err find_end(struct service *service, const struct settings *settings, uint64_t id,
+                          double *until_ms, struct sonde_diag *diag) {
+    ProtobufCMessage *answer;
+    sonde_err err = ask_list(service, NULL, &answer, diag);
+    if (err)
+        return err;
+    const Sonde__V1__ListCapturesResponse *list = (const void *)answer;
+    *until_ms = settings->until_s > 0 ? settings->until_s * 1000 : INFINITY;
+    for (size_t i = 0; i < list->n_captures; i++)
+        if (list->captures[i]->id == id && list->captures[i]->duration_ms < *until_ms)
+            *until_ms = list->captures[i]->duration_ms;
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return SONDE_OK;
+}
+
+/* The rows of a timeline. A capture ends some milliseconds late, and these belong to the last row:
+ * they are not a row of their own that looks idle. */
+struct timeline {
+    const int64_t *values; /* nanoseconds */
+    size_t value_count, row_count;
+    double from_ms, bin_ms, until_ms;
+};
+
+static double begin_of(const struct timeline *timeline, size_t row) {
+    return timeline->from_ms + (double)row * timeline->bin_ms;
+}
+
+static struct timeline read_timeline(const Sonde__V1__CaptureTimeline *from, double until_ms) {
+    struct timeline timeline = {.values = from->value,
+                                .value_count = from->n_value,
+                                .row_count = from->n_value,
+                                .from_ms = from->from_ms,
+                                .bin_ms = from->bin_ms,
+                                .until_ms = until_ms};
+    double rest_ms = until_ms - begin_of(&timeline, timeline.row_count - 1);
+    if (timeline.row_count > 1 && rest_ms > 0 && rest_ms < timeline.bin_ms / LEAST_ROW)
+        timeline.row_count--;
+    return timeline;
+}
+
+static double percent_of(const struct timeline *timeline, size_t row) {
+    double ns = (double)timeline->values[row], length_ms = timeline->bin_ms;
+    double rest_ms = timeline->until_ms - begin_of(timeline, row);
+    if (row + 1 == timeline->row_count && rest_ms > 0 &&
+        rest_ms < length_ms + length_ms / LEAST_ROW)
+        length_ms = rest_ms;
+    for (size_t i = row + 1; row + 1 == timeline->row_count && i < timeline->value_count; i++)
+        ns += (double)timeline->values[i];
+    return length_ms > 0 ? ns / (length_ms * 1e4) : 0;
+}
+
+static void print_row(double second, double percent, double highest) {
+    printf("%9.2f %8.1f", second, percent);
+    int bars = highest > 0 ? (int)(percent / highest * BAR_COLUMNS + 0.5) : 0;
+    fputs(bars > 0 ? "  " : "", stdout);
+    for (int i = 0; i < bars; i++)
+        fputs("█", stdout);
+    putchar('\n');
+}
+
+static void print_timeline(const struct timeline *timeline) {
+    double highest = 0;
+    for (size_t i = 0; i < timeline->row_count; i++)
+        highest = fmax(highest, percent_of(timeline, i));
     printf("%9s %8s\n", "SECOND", "CPU %");
-    for (size_t i = 0; i < timeline->n_value; i++)
-        printf("%9.2f %8.1f\n", (timeline->from_ms + (double)i * timeline->bin_ms) / 1000,
-               (double)timeline->value[i] / (timeline->bin_ms * 1e4));
+    for (size_t i = 0; i < timeline->row_count; i++)
+        print_row(begin_of(timeline, i) / 1000, percent_of(timeline, i), highest);
 }
 
 static sonde_err fetch_timeline(struct service *service, const struct settings *settings,
                                 uint64_t id, struct sonde_diag *diag) {
     Sonde__V1__GetCaptureTimelineRequest request = SONDE__V1__GET_CAPTURE_TIMELINE_REQUEST__INIT;
     ProtobufCMessage *answer;
+    double until_ms = INFINITY;
     request.id = id;
     request.bin_ms = (uint32_t)settings->bin_ms;
     request.from_ms = milliseconds(settings->from_s);
@@ -167,9 +228,13 @@ static sonde_err fetch_timeline(struct service *service, const struct settings *
     if (settings->json)
         json_print(answer);
     else
-        print_timeline((const void *)answer);
+        err = find_end(service, settings, id, &until_ms, diag);
+    if (!err && !settings->json) {
+        const struct timeline timeline = read_timeline((const void *)answer, until_ms);
+        print_timeline(&timeline);
+    }
     protobuf_c_message_free_unpacked(answer, NULL);
-    return SONDE_OK;
+    return err;
 }
 
 static int show_timeline(const struct settings *settings, const char *word) {

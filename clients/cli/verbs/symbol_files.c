@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define CHUNK ((size_t)256 << 10)
@@ -24,26 +23,13 @@ static const char *const states[] = {"known", "ready", "converting", "failed"};
 
 /* ---- The list ---- */
 
-static void size_text(char text[16], uint64_t bytes) {
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
-    double value = (double)bytes;
-    size_t unit = 0;
-    for (; value >= 1024 && unit + 1 < COUNT_OF(units); unit++)
-        value /= 1024;
-    snprintf(text, 16, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
-}
-
-#define ROW "%-7s %-10s %-8s %10s  %-16s  %-40s "
+#define ROW "%-7s %-10s %-8s %11s  %-19s  %-40s "
 
 static void print_file(const Sonde__V1__SymbolFile *file) {
-    char size[16], used[24] = "-";
-    time_t seconds = (time_t)(file->used_unix_ns / 1000000000);
-    struct tm when;
-    size_text(size, file->bytes);
-    if (file->used_unix_ns && localtime_r(&seconds, &when))
-        strftime(used, sizeof used, "%Y-%m-%d %H:%M", &when);
+    char size[CLI_VALUE_BYTES], used[CLI_VALUE_BYTES];
     printf(ROW, file->kind == SONDE__V1__SYMBOL_FILE__KIND__UPLOAD ? "upload" : "tables",
-           NAME_OF(states, file->state), NAME_OF(qualities, file->quality), size, used,
+           NAME_OF(states, file->state), NAME_OF(qualities, file->quality),
+           cli_size_text(file->bytes, size), cli_time_text(file->used_unix_ns, used),
            file->build_id[0] ? file->build_id : "-");
     cli_put_name(stdout, file->name[0] ? file->name : "-");
     if (file->reason[0]) {
@@ -85,7 +71,7 @@ sonde_err symbol_evict(struct service *service, const struct symbol_settings *se
                        struct sonde_diag *diag) {
     Sonde__V1__EvictSymbolsRequest request = SONDE__V1__EVICT_SYMBOLS_REQUEST__INIT;
     ProtobufCMessage *answer;
-    char size[16];
+    char size[CLI_VALUE_BYTES];
     request.all = strcmp(settings->evict, "all") == 0;
     request.id = request.all ? (char *)"" : (char *)settings->evict;
     request.uploads = true;
@@ -93,11 +79,11 @@ sonde_err symbol_evict(struct service *service, const struct symbol_settings *se
     if (err)
         return err;
     const Sonde__V1__EvictSymbolsResponse *response = (const void *)answer;
-    size_text(size, response->bytes);
     if (settings->json)
         json_print(answer);
     else
-        printf("%u file%s removed, %s\n", response->files, response->files == 1 ? "" : "s", size);
+        printf("%u file%s removed, %s\n", response->files, response->files == 1 ? "" : "s",
+               cli_size_text(response->bytes, size));
     protobuf_c_message_free_unpacked(answer, NULL);
     return SONDE_OK;
 }

@@ -111,7 +111,7 @@ TEST(draw_pictures_of_growth_are_grey_where_it_may_be_noise) {
     "# explained by parse_header: +20.0 % ± 4.0 ← handle ← main\n" \
     "# explained by log_line: -20.0 % ± 2.5 ← handle ← main\n"     \
     "# explained by verify: +8.3 % ± 1.6 ← handle ← main\n"
-#define COLUMNS "      flat             flat%          cum              cum%   name\n"
+#define COLUMNS "       flat             flat%          cum              cum%   name\n"
 
 /* Of 1,000 samples 300, then of 1,200 samples 600: 20 % ±
  * 1.96 * sqrt(0.3 * 0.7 / 1000 + 0.5 * 0.5 / 1200). pack has 300 both times, so only its share is
@@ -119,14 +119,14 @@ TEST(draw_pictures_of_growth_are_grey_where_it_may_be_noise) {
 TEST(draw_difference_as_a_table_has_intervals_of_all_changes) {
     char *text = versions(SONDE_FORMAT_TEXT_TOP, false, false);
     CHECK_STR(text, VERSIONS_HEAD CAUSES COLUMNS
-              "    -2.02s     -20.0 % ± 2.5      -2.02s     -20.0 % ± 2.5   log_line\n"
-              "    +3.03s     +20.0 % ± 4.0      +3.03s     +20.0 % ± 4.0   parse_header\n"
-              "    +1.01s      +8.3 % ± 1.6      +1.01s      +8.3 % ± 1.6   verify\n"
-              "         0      -5.0 % ± 3.7           0      -5.0 % ± 3.7   pack\n"
-              "         0      -1.7 % ± 2.4 ~         0      -1.7 % ± 2.4 ~ [libpack.so.2]\n"
-              "         0      -1.7 % ± 2.4 ~         0      -1.7 % ± 2.4 ~ checksum\n"
-              "         0                        +2.02s      +0.0 % ± 0.4 ~ handle\n"
-              "         0                        +2.02s      +0.0 % ± 0.4 ~ main\n");
+              "     -2.02s     -20.0 % ± 2.5       -2.02s     -20.0 % ± 2.5   log_line\n"
+              "     +3.03s     +20.0 % ± 4.0       +3.03s     +20.0 % ± 4.0   parse_header\n"
+              "     +1.01s      +8.3 % ± 1.6       +1.01s      +8.3 % ± 1.6   verify\n"
+              "          0      -5.0 % ± 3.7            0      -5.0 % ± 3.7   pack\n"
+              "          0      -1.7 % ± 2.4 ~          0      -1.7 % ± 2.4 ~ [libpack.so.2]\n"
+              "          0      -1.7 % ± 2.4 ~          0      -1.7 % ± 2.4 ~ checksum\n"
+              "          0                         +2.02s      +0.0 % ± 0.4 ~ handle\n"
+              "          0                         +2.02s      +0.0 % ± 0.4 ~ main\n");
     free(text);
     text = versions(SONDE_FORMAT_TEXT_TOP, true, false);
     const char *rows = strstr(text, COLUMNS);

@@ -79,7 +79,8 @@ expect "$room/raw" '0x401000 M=1'
 pprof -top "$room/heap.pb.gz" >"$room/top"
 expect "$room/top" '^Type: inuse_space$'
 expect "$room/top" ' 50.66MB 99.02%  main$'
-# Our table has the same cells.
+# Our table has the same cells, with the binary units by their names.
+sed -i 's/\([KMG]\)iB/\1B/g' "$room/ours"
 for name in grow_table new_node main; do
     cells() { awk -v name="$name" '{ sub(" \\(inline\\)", ""); if ($NF == name || index($0, name "<")) print $1, $4 }' "$1"; }
     [ -n "$(cells "$room/ours")" ] && [ "$(cells "$room/top")" = "$(cells "$room/ours")" ] || {

@@ -55,7 +55,7 @@ TEST(render_scales_times_and_sizes) {
     CHECK_STR(value(-5 * (1 << 20), "bytes"), "-5.00 MiB");
     CHECK_STR(short_value(4040400000, "nanoseconds"), "4.04s");
     CHECK_STR(short_value(0, "nanoseconds"), "0");
-    CHECK_STR(short_value(1536, "bytes"), "1.50kB");
+    CHECK_STR(short_value(1536, "bytes"), "1.50KiB");
     CHECK_STR(short_value(12345, "count"), "12345");
 }
 
@@ -72,7 +72,7 @@ TEST(render_chooses_a_unit_in_which_the_largest_value_of_a_column_fits) {
     CHECK_STR(column(1000, 285959828510000, "nanoseconds"), "mins");
     CHECK_STR(column(1, INT64_MAX, "nanoseconds"), "mins");
     CHECK_STR(column(0, 0, "nanoseconds"), "");
-    CHECK_STR(column(16, 20 << 20, "bytes"), "MB");
+    CHECK_STR(column(16, 20 << 20, "bytes"), "MiB");
     CHECK_STR(column(1, 1 << 30, "count"), "");
 }
 

@@ -2,24 +2,15 @@
 #include "clients/cli/verbs/heap/heap.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 static void put_time(int64_t unix_ns) {
-    time_t seconds = (time_t)(unix_ns / 1000000000);
-    char text[32];
-    struct tm parts;
-    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &parts));
-    fputs(text, stdout);
+    char text[CLI_VALUE_BYTES];
+    fputs(cli_time_text(unix_ns, text), stdout);
 }
 
-/* Prints 524288 as "512 KiB". */
-static void put_bytes(uint64_t bytes) {
-    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
-    size_t unit = 0;
-    double size = (double)bytes;
-    while (size >= 1024 && unit < COUNT_OF(units) - 1)
-        size /= 1024, unit++;
-    printf("%.4g %s", size, units[unit]);
+static void put_size(uint64_t bytes) {
+    char text[CLI_VALUE_BYTES];
+    fputs(cli_size_text(bytes, text), stdout);
 }
 
 static void print_active(const Sonde__V1__HeapState *state) {
@@ -37,7 +28,7 @@ static void print_active(const Sonde__V1__HeapState *state) {
         put_time(state->lease_until_unix_ns);
     }
     fputs("\none sample per ", stdout);
-    put_bytes(state->sample_bytes);
+    put_size(state->sample_bytes);
     fputs(state->backend == SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED
               ? " taken by Sonde's sampler, which sees allocations made since then"
               : "",
@@ -59,7 +50,7 @@ static void print_active(const Sonde__V1__HeapState *state) {
 static void print_dumps(const Sonde__V1__HeapState *state) {
     if (state->dumps) {
         printf("%u dump%s saved, ", state->dumps, state->dumps == 1 ? "" : "s");
-        put_bytes(state->dump_bytes);
+        put_size(state->dump_bytes);
         puts("; list them with `sonde heap list`");
     }
     if (state->dump_failures) {
@@ -86,7 +77,7 @@ static void print_dump(const Sonde__V1__HeapDump *dump) {
     printf("%s  ", dump->name);
     put_time(dump->unix_ns);
     fputs("  ", stdout);
-    put_bytes(dump->size_bytes);
+    put_size(dump->size_bytes);
     putchar('\n');
 }
 

@@ -6,9 +6,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define NS_PER_S     1000000000
+#define NS_PER_S     1000000000ll
 #define COLUMNS      24 /* of bars */
 #define MAX_ROWS     30
 #define SERIES_LIMIT 10000 /* the most that a service sends; its largest sums come first */
@@ -26,20 +25,11 @@ static sonde_err ask(struct service *service, const struct history_range *range,
 
 /* ---- The list ---- */
 
-static void print_time(int64_t unix_ns) {
-    time_t seconds = (time_t)(unix_ns / NS_PER_S);
-    struct tm local;
-    char text[24] = "-";
-    if (localtime_r(&seconds, &local))
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-    printf("%-19s  ", text);
-}
-
 static void print_service(const Sonde__V1__ServiceInfo *service) {
-    print_time(service->first_unix_ns);
-    print_time(service->last_unix_ns);
-    printf("%12.1f %6u %6u  ", (double)service->on_cpu_ns / NS_PER_S, service->hosts,
-           service->processes);
+    char first[CLI_VALUE_BYTES], last[CLI_VALUE_BYTES];
+    printf("%-19s  %-19s  %12.1f %6u %6u  ", cli_time_text(service->first_unix_ns, first),
+           cli_time_text(service->last_unix_ns, last), (double)service->on_cpu_ns / NS_PER_S,
+           service->hosts, service->processes);
     cli_put_name(stdout, service->name);
     for (size_t i = 0; i < service->n_events; i++) {
         fputs(i ? ", " : "  ", stdout);
@@ -130,22 +120,12 @@ static int by_cpu(const void *a, const void *b) {
     return strcmp((*left)->name, (*right)->name);
 }
 
-static void print_clock(int64_t unix_s, int64_t range_s) {
-    time_t seconds = (time_t)unix_s;
-    struct tm local;
-    char text[24] = "-";
-    if (localtime_r(&seconds, &local))
-        strftime(text, sizeof text, range_s < 86400 ? "%H:%M:%S" : "%Y-%m-%d %H:%M", &local);
-    fputs(text, stdout);
-}
-
 static void print_heading(const struct columns *columns, int64_t until_s) {
-    int64_t range_s = until_s - columns->from_unix_s;
-    print_clock(columns->from_unix_s, range_s);
-    fputs(" to ", stdout);
-    print_clock(until_s, range_s);
-    printf(", %" PRId64 " s in each column, each row on its own scale; · = nothing recorded\n",
-           columns->length_s);
+    char from[CAPTURE_TIME_BYTES], until[CAPTURE_TIME_BYTES];
+    printf("%s to %s, %" PRId64
+           " s in each column, each row on its own scale; · = nothing recorded\n",
+           capture_time_text(columns->from_unix_s * NS_PER_S, from),
+           capture_time_text(until_s * NS_PER_S, until), columns->length_s);
     printf("%11s  %6s  %-*s  %5s  %5s  %s\n", "CPU SECONDS", "SHARE", (int)columns->count, "WHEN",
            "HOSTS", "PROCS", "SERVICE");
 }
