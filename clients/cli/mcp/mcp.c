@@ -3,9 +3,9 @@
  * `sonde mcp`: the Model Context Protocol on stdin and stdout. The tools are those of the gateway's
  * /mcp: the verb starts a gateway of its own, on a unix socket that only this user can reach, and
  * passes the messages on. stdout has nothing but answers. */
+#include "api/settings/install.h"
 #include "clients/cli/cli.h"
 #include "clients/cli/mcp/bridge.h"
-#include "clients/cli/run/install.h"
 #include "clients/cli/run/private_sonded.h"
 #include "clients/cli/service.h"
 #include "clients/cli/verbs/verbs.h"

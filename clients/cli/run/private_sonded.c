@@ -2,7 +2,7 @@
 #include "clients/cli/run/private_sonded.h"
 
 #include "api/os/paths.h"
-#include "clients/cli/run/install.h"
+#include "api/settings/install.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/run/sonded_once.h"
 
-#include "clients/cli/run/install.h"
+#include "api/settings/install.h"
 
 #include <errno.h>
 #include <fcntl.h>

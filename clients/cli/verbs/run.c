@@ -7,10 +7,10 @@
  *
  * The exit status is the command's, as in a shell. Sonde's own failures follow env and timeout: 125
  * if Sonde failed, 126 if the command is not executable, 127 if there is no such command. */
+#include "api/settings/install.h"
 #include "api/text/dynamic_linker.h"
 #include "clients/cli/run/command.h"
 #include "clients/cli/run/executable.h"
-#include "clients/cli/run/install.h"
 #include "clients/cli/run/private_sonded.h"
 #include "clients/cli/run/rundir.h"
 #include "clients/cli/run/supervise.h"

@@ -4,12 +4,15 @@
  * the samples of two sources never mix. */
 #include "service/engine/targets/find_target.h"
 
+#include "api/settings/install.h"
 #include "service/engine/host/host.h"
 #include "service/engine/targets/name_advice.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#define START_ADVICE 180 /* so that the rest of the sentence has space, too */
 
 static bool is_given(const char *text) {
     return text && text[0];
@@ -88,22 +91,34 @@ static sonde_err find_host(struct engine *engine, const struct engine_selector *
 
 /* --- one process ------------------------------------------------------------------------------ */
 
+/* How a process gets the guest of this installation. */
+static void explain_start(const struct engine *engine, char text[START_ADVICE]) {
+    char libsonde[PATH_MAX];
+    bool is_found = install_find(INSTALLED_LIBSONDE, libsonde, NULL) == SONDE_OK;
+    int len = snprintf(text, START_ADVICE,
+                       "start it with sonde run -- COMMAND, or with LD_PRELOAD=%s and "
+                       "SONDE_SOCKET=%s in its environment",
+                       is_found ? libsonde : "libsonde.so", engine->socket_path);
+    if (len >= START_ADVICE)
+        snprintf(text, START_ADVICE, "start it with sonde run -- COMMAND");
+}
+
 /* is_memory: what grows can be seen from outside. */
 static sonde_err refuse_without_guest(struct engine *engine, const struct engine_selector *selector,
                                       const char *what, bool is_memory, struct sonde_diag *diag) {
     struct host_plan plan;
-    char advice[PROGRAM_ADVICE] = "", hint[80] = "";
+    char advice[PROGRAM_ADVICE] = "", start[START_ADVICE], hint[80] = "";
     sonde_err err = host_plan_make(engine, selector, &plan, diag);
     if (!err && is_memory)
         snprintf(hint, sizeof hint, "; `sonde growth %d` shows which code makes it grow",
                  (int)plan.process.pid);
     if (!err)
         program_advice(static_kind(&plan.identity), plan.process.name, NULL, advice);
+    explain_start(engine, start);
     if (!err)
         err = sonde_fail(
             diag, SONDE_NOT_AVAILABLE, "%s of process %d (%s) need Sonde inside it: %s%s", what,
-            (int)plan.process.pid, plan.process.name,
-            advice[0] ? advice : "start it with sonde run -- COMMAND, or with LD_PRELOAD", hint);
+            (int)plan.process.pid, plan.process.name, advice[0] ? advice : start, hint);
     host_plan_finish(&plan);
     return err;
 }

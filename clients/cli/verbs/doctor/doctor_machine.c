@@ -6,7 +6,7 @@
 #include "clients/cli/verbs/doctor/doctor.h"
 
 #include "api/os/paths.h"
-#include "clients/cli/run/install.h"
+#include "api/settings/install.h"
 #include "clients/cli/verbs/doctor/run_program.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/run/install.h"
+#include "api/settings/install.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Finds Sonde's other files: in the prefix of this program (bin/ and lib/) or in Bazel's output
- * tree. SONDE_LIBDIR names a directory to search first. Main thread only. */
-#ifndef SONDE_CLIENTS_CLI_RUN_INSTALL_H
-#define SONDE_CLIENTS_CLI_RUN_INSTALL_H
+ * tree. SONDE_LIBDIR names a directory to search first. Thread safety: any thread. */
+#ifndef SONDE_API_SETTINGS_INSTALL_H
+#define SONDE_API_SETTINGS_INSTALL_H
 
 #include "api/error.h"
 
