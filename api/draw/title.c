@@ -3,6 +3,7 @@
 #include "api/draw/render.h"
 #include "api/profile/event.h"
 #include "api/profile/select/only_process.h"
+#include "api/text/time_text.h"
 
 #include <string.h>
 #include <time.h>
@@ -123,12 +124,8 @@ bool draw_is_memory(const struct sonde_value_type *type) {
 }
 
 void draw_put_time(struct sonde_buf *out, int64_t unix_ns) {
-    time_t seconds = (time_t)(unix_ns / 1000000000);
-    struct tm parts;
-    char text[40];
-    if (unix_ns > 0 && gmtime_r(&seconds, &parts) &&
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts))
-        sonde_buf_puts(out, text);
+    char text[SONDE_TIME_BYTES];
+    sonde_buf_puts(out, sonde_time_utc(unix_ns, text));
 }
 
 void draw_put_duration(struct sonde_buf *out, int64_t nanoseconds) {

@@ -228,3 +228,12 @@ sonde_err sonde_time_read(struct sonde_slice text, int64_t now_unix_ns, int64_t 
                       "2025-11-23T03:42:02Z, or a local time: 03:42, 2025-11-23 03:42",
                       text.len < 40 ? (int)text.len : 40, text.data);
 }
+
+const char *sonde_time_utc(int64_t unix_ns, char text[SONDE_TIME_BYTES]) {
+    time_t seconds = (time_t)(unix_ns / NS_PER_S);
+    struct tm utc;
+    if (unix_ns <= 0 || !gmtime_r(&seconds, &utc) ||
+        strftime(text, SONDE_TIME_BYTES, "%Y-%m-%d %H:%M:%S UTC", &utc) == 0)
+        text[0] = 0;
+    return text;
+}

@@ -6,6 +6,7 @@
 #include "gateway/reply/relay.h"
 
 #include "api/json/json.h"
+#include "api/text/time_text.h"
 #include "gateway/reply/reply.h"
 #include "gateway/reply/target_path.h"
 #include "gateway/request/credentials.h"
@@ -161,12 +162,9 @@ Sonde__V1__TargetSelector relay_selector(const struct target_choice *target) {
 }
 
 static void append_target(struct sonde_buf *text, const Sonde__V1__Target *target) {
-    time_t start = (time_t)(target->start_unix_ns / 1000000000);
-    char since[40], quoted[QUERY_QUOTED_SIZE];
-    struct tm parts;
-    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&start, &parts));
+    char since[SONDE_TIME_BYTES], quoted[QUERY_QUOTED_SIZE];
     sonde_buf_printf(text, "\n%s %d %s", query_quote(sonde_slice_of(target->name), quoted),
-                     target->pid, since);
+                     target->pid, sonde_time_utc(target->start_unix_ns, since));
 }
 
 /* Whether a target is one of those that the request may mean. */

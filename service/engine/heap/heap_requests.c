@@ -3,6 +3,8 @@
  * Requests that change or report the state. */
 #include "service/engine/heap/heap_state.h"
 
+#include "api/text/time_text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,16 +159,14 @@ void heap_answer(struct heap_call *call, sonde_err err, const struct sonde_diag 
 
 static sonde_err refuse_second(const struct heap *heap, struct sonde_diag *diag) {
     const struct engine_heap_state *state = &heap->state;
-    char since[48] = "";
-    time_t seconds = (time_t)(state->active_since_unix_ns / 1000000000ll);
-    struct tm utc;
-    if (seconds > 0 && gmtime_r(&seconds, &utc))
-        strftime(since, sizeof since, " since %Y-%m-%dT%H:%M:%SZ", &utc);
+    char since[SONDE_TIME_BYTES];
+    sonde_time_utc(state->active_since_unix_ns, since);
     const char *who = strcmp(state->owner, "target") == 0 ? "its own configuration" : state->owner;
     return sonde_fail(diag, SONDE_SESSION_BUSY,
-                      "heap profiling of %s is on%s%s%s; switch it off first (`sonde heap off`, "
+                      "heap profiling of %s is on%s%s%s%s; switch it off first (`sonde heap off`, "
                       "heap_deactivate)",
-                      heap->target->info.name, since, who[0] ? ", switched on by " : "", who);
+                      heap->target->info.name, since[0] ? " since " : "", since,
+                      who[0] ? ", switched on by " : "", who);
 }
 
 /* What only jemalloc's profiling can do. */

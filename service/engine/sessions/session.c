@@ -5,6 +5,7 @@
  * the next start. A stop that arrives while the result is being built waits for it, and every stop
  * gets a copy. */
 #include "service/engine/sessions/session.h"
+#include "api/text/time_text.h"
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/memory_report/alloc_report.h"
 #include "service/engine/targets/find_target.h"
@@ -107,26 +108,18 @@ static void on_session_end(void *context, sonde_err err, const struct sonde_diag
     target_release(target);
 }
 
-#define WHEN_BYTES 32
-static const char *when(int64_t unix_ns, char text[WHEN_BYTES]) {
-    time_t seconds = (time_t)(unix_ns / 1000000000ll);
-    struct tm utc;
-    if (!gmtime_r(&seconds, &utc) || !strftime(text, WHEN_BYTES, "%Y-%m-%dT%H:%M:%SZ", &utc))
-        text[0] = 0;
-    return text;
-}
-
 static sonde_err refuse_second(const struct session *session, struct sonde_diag *diag) {
     const struct engine_session_info *info = &session->info;
     bool is_cpu = session->kind == SESSION_CPU;
-    char since[WHEN_BYTES], until[WHEN_BYTES];
-    return sonde_fail(
-        diag, SONDE_SESSION_BUSY,
-        "%s of %s has been running since %s%s%s, and ends at %s unless it is stopped "
-        "(%s) earlier",
-        is_cpu ? "a CPU session" : "an allocation session", session->target->info.name,
-        when(info->start_unix_ns, since), info->owner[0] ? ", started by " : "", info->owner,
-        when(info->lease_until_unix_ns, until), is_cpu ? "/profile_stop" : "/allocs_profile_stop");
+    char since[SONDE_TIME_BYTES], until[SONDE_TIME_BYTES];
+    return sonde_fail(diag, SONDE_SESSION_BUSY,
+                      "%s of %s has been running since %s%s%s, and ends at %s unless it is stopped "
+                      "(%s) earlier",
+                      is_cpu ? "a CPU session" : "an allocation session",
+                      session->target->info.name, sonde_time_utc(info->start_unix_ns, since),
+                      info->owner[0] ? ", started by " : "", info->owner,
+                      sonde_time_utc(info->lease_until_unix_ns, until),
+                      is_cpu ? "/profile_stop" : "/allocs_profile_stop");
 }
 
 /* With session_lock held. */

@@ -3,6 +3,7 @@
  * Finds targets, and says which field of a selector matches none. */
 #include "service/engine/targets/find_target.h"
 
+#include "api/text/time_text.h"
 #include "service/engine/host/stream/host_target.h"
 
 #include <stdio.h>
@@ -50,13 +51,10 @@ static void append_targets(struct engine *engine, const struct engine_selector *
     for (struct target *target = engine->targets; target; target = target->next) {
         if (!counts(target, owner) || !matches_name(target, selector))
             continue;
-        char line[128], when[32] = "";
-        time_t seconds = (time_t)(target->info.start_unix_ns / 1000000000ll);
-        struct tm utc;
-        if (gmtime_r(&seconds, &utc))
-            strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-        int bytes = snprintf(line, sizeof line, "\n%s  %d  %s", target->info.name,
-                             (int)target->info.pid, when);
+        char line[128], when[SONDE_TIME_BYTES];
+        int bytes =
+            snprintf(line, sizeof line, "\n%s  %d  %s", target->info.name, (int)target->info.pid,
+                     sonde_time_utc(target->info.start_unix_ns, when));
         if (left > 0 || len + (size_t)bytes + sizeof "\nand 4096 more" > sizeof diag->text) {
             left++;
             continue;

@@ -6,6 +6,7 @@
 #include "api/profile/diff/diff.h"
 #include "api/profile/event.h"
 #include "api/profile/select/contentions.h"
+#include "api/text/time_text.h"
 #include "service/rpc/base/text.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/history/selection.h"
@@ -231,20 +232,13 @@ static sonde_err draw_diff(struct history_query *query, struct part *base, struc
 
 /* Whatever is compared with nothing looks like a regression. */
 static sonde_err check_part(const struct part *part, const char *name, struct sonde_diag *diag) {
-    char times[2][32];
-    const int64_t seconds[] = {part->selection.query.from_unix_s,
-                               part->selection.query.until_unix_s};
+    char from[SONDE_TIME_BYTES], until[SONDE_TIME_BYTES];
     if (part->profile.merge.windows > 0)
         return SONDE_OK;
-    for (int i = 0; i < 2; i++) {
-        time_t at = (time_t)seconds[i];
-        struct tm utc;
-        if (!gmtime_r(&at, &utc) || !strftime(times[i], sizeof times[i], "%FT%TZ", &utc))
-            strcpy(times[i], "?");
-    }
     return sonde_fail(diag, SONDE_NOT_FOUND,
                       "%s: nothing was recorded from %s until %s, so there is nothing to compare",
-                      name, times[0], times[1]);
+                      name, sonde_time_utc(part->selection.query.from_unix_s * 1000000000, from),
+                      sonde_time_utc(part->selection.query.until_unix_s * 1000000000, until));
 }
 
 static sonde_err run_diff(struct history_query *query, struct sonde_diag *diag) {

@@ -224,8 +224,8 @@ TEST(a_difference_from_nothing_is_refused) {
     struct sonde_diag diag = {0};
     begin_with_silences();
     CHECK_INT(diff(-100, 0, 0, 100, &diag), ==, SONDE_NOT_FOUND);
-    CHECK_STR(diag.text, "the base: nothing was recorded from 1970-01-01T09:58:20Z until "
-                         "1970-01-01T10:00:00Z, so there is nothing to compare");
+    CHECK_STR(diag.text, "the base: nothing was recorded from 1970-01-01 09:58:20 UTC until "
+                         "1970-01-01 10:00:00 UTC, so there is nothing to compare");
     CHECK_INT(diff(0, 100, 400, 500, &diag), ==, SONDE_NOT_FOUND);
     CHECK(strstr(diag.text, "the selection: nothing was recorded") != NULL);
     history_setup_end(&scene);

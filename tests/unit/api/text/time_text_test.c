@@ -120,3 +120,11 @@ TEST(other_texts_are_refused_with_a_list_of_the_forms) {
         if (moment(refused[i]) != -1)
             CHECK_STR(refused[i], "refused");
 }
+
+TEST(a_moment_is_written_with_its_time_zone) {
+    char text[SONDE_TIME_BYTES];
+    CHECK_STR(sonde_time_utc(1763869322999999999, text), "2025-11-23 03:42:02 UTC");
+    CHECK_STR(sonde_time_utc(INT64_MAX, text), "2262-04-11 23:47:16 UTC");
+    CHECK_STR(sonde_time_utc(0, text), "");
+    CHECK_STR(sonde_time_utc(-1, text), "");
+}
