@@ -147,8 +147,8 @@ static int64_t clamp(int64_t seconds) {
     return seconds < 1 ? 1 : seconds > MAX_TIME_S ? MAX_TIME_S : seconds;
 }
 
-/* DeepFlow's range includes both ends. A query that no window can match, because of its language, is
- * sent all the same, so that its filter is checked and a missing store reported. */
+/* DeepFlow's range includes both ends. A query that no window can match, because of its language,
+ * is sent all the same, so that its filter is checked and a missing store reported. */
 static void select_windows(struct tracing *tracing, Sonde__V1__Selection *selection) {
     const struct body *body = &tracing->body;
     bool is_total = strcmp(body->app_service, HOST_VIEW) == 0;

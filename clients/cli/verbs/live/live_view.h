@@ -44,7 +44,8 @@ struct live_options {
 };
 
 /* Draws lines of at most `columns` characters: a summary, a heading, then the rows, among them the
- * selected one. Before the first window there is one line that says what is awaited. Returns the number of its line, from 1; 0 = it is not there. */
+ * selected one. Before the first window there is one line that says what is awaited. Returns the
+ * number of its line, from 1; 0 = it is not there. */
 unsigned live_view_draw(struct live_view *view, const struct live_options *options,
                         struct sonde_buf *out);
 /* Selects the row `step` rows below the selected one, or the first or last one. */
