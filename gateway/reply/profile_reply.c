@@ -246,7 +246,9 @@ static void on_event(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureEvent *event = (const void *)message;
     switch (event->event_case) {
     case SONDE__V1__CAPTURE_EVENT__EVENT_RESULT:
-        if (!reply->started)
+        if (!reply->started && reply->is_wanted && !reply->is_wanted(reply, event->result))
+            client_call_cancel(relay->call);
+        else if (!reply->started)
             begin_body(reply, event->result);
         break;
     case SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK:
@@ -283,6 +285,8 @@ static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *
 
 static void finish(struct relay *relay) {
     struct profile_reply *reply = (struct profile_reply *)relay;
+    if (reply->finish)
+        reply->finish(reply);
     sonde_buf_finish(&reply->before);
     sonde_buf_finish(&reply->after);
 }

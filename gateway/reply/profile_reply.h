@@ -46,6 +46,11 @@ struct profile_reply {
     struct profile_format format;
     /* Answers if the call fails before its result; NULL = relay_refuse. */
     void (*refuse)(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag);
+    /* Frees what the handler's state owns; may be NULL. */
+    void (*finish)(struct profile_reply *reply);
+    /* False: the result is not sent; the call is cancelled, and then refuse is called, which may
+     * start another one. NULL = all results are sent. */
+    bool (*is_wanted)(struct profile_reply *reply, const Sonde__V1__ResultStart *result);
     /* When the service announces its result, before the headers: may fill before and after. */
     void (*on_result)(struct profile_reply *reply, const Sonde__V1__ResultStart *result);
     struct sonde_buf before, after;  /* sent around the result */

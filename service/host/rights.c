@@ -200,13 +200,16 @@ static void explain(struct sampler *sampler, enum host_right_kind kind, int erro
         table[kind].grant(sampler, right->command, sizeof right->command);
 }
 
+void host_right_read(struct sampler *sampler, enum host_right_kind kind, struct host_right *right) {
+    int error = table[kind].try(sampler);
+    *right = (struct host_right){.name = table[kind].name,
+                                 .is_granted = error == 0,
+                                 .lost = error == 0 ? "" : table[kind].lost};
+    if (error)
+        explain(sampler, kind, -error, right);
+}
+
 void host_rights_read(struct sampler *sampler, struct host_right rights[RIGHT_KINDS]) {
-    for (int i = 0; i < RIGHT_KINDS; i++) {
-        int error = table[i].try(sampler);
-        rights[i] = (struct host_right){.name = table[i].name,
-                                        .is_granted = error == 0,
-                                        .lost = error == 0 ? "" : table[i].lost};
-        if (error)
-            explain(sampler, (enum host_right_kind)i, -error, &rights[i]);
-    }
+    for (int i = 0; i < RIGHT_KINDS; i++)
+        host_right_read(sampler, (enum host_right_kind)i, &rights[i]);
 }

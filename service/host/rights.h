@@ -32,5 +32,7 @@ struct sampler;
 /* RIGHT_KINDS rows, each tried now; with the sampler's capabilities if there is one. Takes some
  * milliseconds; any thread. */
 void host_rights_read(struct sampler *sampler, struct host_right rights[RIGHT_KINDS]);
+/* One of them, because that of BPF loads a program, which a capture of CPU time does not need. */
+void host_right_read(struct sampler *sampler, enum host_right_kind kind, struct host_right *right);
 
 #endif

@@ -22,7 +22,7 @@ ADDRESS = f"unix:{FOLDER}/grpc"
 
 def environment():
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
-    return dict(clean, XDG_RUNTIME_DIR=FOLDER, SONDE_SERVICE=ADDRESS, TZ="UTC")
+    return dict(clean, XDG_RUNTIME_DIR=FOLDER, SONDE_SERVICE=ADDRESS, TZ="UTC", TERM="dumb")
 
 
 def sonde(*words, status=0):
@@ -275,7 +275,7 @@ def test_diff_compares_ranges_of_the_history():
 
 def test_live_prints_one_table_per_window_without_a_terminal():
     out = sonde("live", "redis", "-n", "3", "--window", "100")[0]
-    check.equal(out.count("SELF"), 3)
+    check.equal((out.count("SELF"), out.count("redis  cpu ")), (3, 3))
     check.equal(out.count("100.0 % 100.0 %  ####################  redis\n"), 3)
     lines = sonde("live", "redis", "-n", "2", "--json")[0].splitlines()
     check.equal([json.loads(line)["sequence"] for line in lines], ["0", "1"])
@@ -298,16 +298,23 @@ def test_live_reacts_to_keys_on_a_terminal():
     child = subprocess.Popen([SONDE, "live", "--all", "redis", "--window", "100"], env=environment(), stdin=theirs, stdout=theirs,
                              stderr=theirs, cwd=FOLDER)
     os.close(theirs)
-    read_until(terminal, b"\x1b[?1049h")
+    text = read_until(terminal, b"waiting for the first samples of all processes of redis ...")
+    check.contains(text, b"\x1b[?1049h")
     read_until(terminal, b"q quit")
+    read_until(terminal, b"all processes of redis  cpu ")
     os.write(terminal, b"t")
     read_until(terminal, b"thread\x1b")
+    read_until(terminal, b"t back to functions")
     os.write(terminal, b"i")
     read_until(terminal, b"TOTAL")
     os.write(terminal, b"p")
     read_until(terminal, b"process\x1b")
-    os.write(terminal, b"/xyz\n")
+    read_until(terminal, b"p back to functions")
+    os.write(terminal, b"/xyz")
+    read_until(terminal, b"/xyz_  Enter keep  Esc all rows")
+    os.write(terminal, b"\n")
     read_until(terminal, b"no matches")
+    read_until(terminal, b"/xyz  Esc all rows")
     os.write(terminal, b"\x1b")
     os.write(terminal, b" ")
     read_until(terminal, b"PAUSED")
@@ -325,6 +332,19 @@ def screen_of(text):
     """The lines of the last whole screen in text, without escape sequences."""
     last = text[text.rindex(b"\x1b[H", 0, text.rindex(b"\x1b[J")):text.rindex(b"\x1b[J")]
     return re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", last).decode().replace("\r", "").split("\n")
+
+
+def test_live_has_colours_where_the_terminal_does():
+    for given, wanted in (({"TERM": "xterm"}, b"\x1b[31m" + 20 * "█".encode()), ({"TERM": "dumb"}, 20 * b"#"), ({"TERM": "xterm", "NO_COLOR": "1"}, 20 * b"#")):
+        terminal, theirs = pty.openpty()
+        child = subprocess.Popen([SONDE, "live", "redis", "--window", "100"], env={**environment(), **given}, stdin=theirs, stdout=theirs,
+                                 stderr=theirs, cwd=FOLDER)
+        os.close(theirs)
+        read_until(terminal, wanted)
+        os.write(terminal, b"q")
+        read_until(terminal, b"\x1b[?1049l")
+        check.equal(child.wait(timeout=20), 0)
+        os.close(terminal)
 
 
 def test_live_shows_callers_and_callees_of_the_selected_row():

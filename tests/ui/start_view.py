@@ -127,7 +127,8 @@ def test_processes_of_one_name_fold_into_a_row_that_opens():
         PAGE.until_text(f"fold-me, pid {processes[0].pid}, CPU", ".title")
         check.contains(PAGE.driver.title, "fold-me")
         PAGE.click("Memory", "nav a")
-        PAGE.until_text("need Sonde inside", ".message.hint")
+        advice = PAGE.until_text("need Sonde inside", ".message.hint")
+        check.contains(advice, f"or with LD_PRELOAD={stack.PREFIX}/lib/libsonde.so SONDE_SOCKET={stack.WORK}/")
         check.equal(PAGE.run("return document.querySelector('#view .choice').checkVisibility()"), False, "controls of a heap that cannot be read")
     finally:
         for process in processes:

@@ -14,7 +14,7 @@
 #define FETCH_TIMEOUT_MS 120000
 #define MAX_SECONDS      4000000 /* in milliseconds they fit into 32 bits */
 #define BAR_COLUMNS      40
-#define LEAST_ROW        10 /* a last row that is shorter than a tenth of one belongs to the one before */
+#define LEAST_ROW        10 /* a last row below a tenth of one belongs to the one before */
 #define SAVED            (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS)
 
 struct settings {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * DeepFlow's query of continuous profiles: POST /v1/profile/ProfileTracing. The service renders the
- * tree; the gateway passes it on in DeepFlow's envelope as it arrives. */
+ * tree; the gateway passes it on in DeepFlow's envelope as it arrives.
+ *
+ * The query is one call. Two cases need more: names in tag_filter that may be labels are looked up
+ * before it, and after an empty result it is found out whether the service runs unrecorded. If not,
+ * the query is repeated, and the client gets its empty result. */
 #include "api/base/clock.h"
 #include "api/json/json.h"
 #include "api/profile/event.h"
@@ -19,6 +23,8 @@
 #define JSON_TYPE  "application/json; charset=utf-8"
 #define INVALID    "INVALID_POST_DATA"
 #define HOST_VIEW  "Total"
+
+#define LOOK_DEADLINE_MS 10000
 
 struct body {
     const char *app_service, *language, *event, *tag_filter, *group_by, *result_shape;
@@ -44,8 +50,12 @@ static const struct json_field fields[] = {
 
 struct tracing {
     struct profile_reply reply;
-    bool debug;
-    int64_t asked_ns; /* CLOCK_MONOTONIC */
+    struct body body;
+    struct sonde_arena arena;    /* has the texts of the body */
+    bool is_void;                /* no window can match */
+    bool is_looking, has_looked; /* for a process that is not recorded */
+    char reason[200];            /* why some are not; "" = all are */
+    int64_t asked_ns;            /* CLOCK_MONOTONIC */
 };
 
 /* ---- The answer ---- */
@@ -79,8 +89,23 @@ static void refuse(struct http_request *request, sonde_err err, const struct son
     }
 }
 
+static void look(struct tracing *tracing);
+
 static void on_refused(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag) {
-    refuse(relay_take_request(&reply->relay), err, diag);
+    struct tracing *tracing = (struct tracing *)reply;
+    if (tracing->is_looking)
+        look(tracing);
+    else
+        refuse(relay_take_request(&reply->relay), err, diag);
+}
+
+static bool is_wanted(struct profile_reply *reply, const Sonde__V1__ResultStart *result) {
+    struct tracing *tracing = (struct tracing *)reply;
+    const Sonde__V1__Completeness *known = result->completeness;
+    bool is_empty = known && known->windows_received == 0;
+    tracing->is_looking = is_empty && !tracing->is_void && !tracing->has_looked;
+    tracing->has_looked = true;
+    return !tracing->is_looking;
 }
 
 static void append_seconds(struct sonde_buf *out, int64_t ns) {
@@ -109,7 +134,7 @@ static void on_result(struct profile_reply *reply, const Sonde__V1__ResultStart 
     const struct tracing *tracing = (const struct tracing *)reply;
     sonde_buf_puts(&reply->before, "{\"OPT_STATUS\":\"SUCCESS\",\"DESCRIPTION\":\"\",\"result\":");
     sonde_buf_puts(&reply->after, ",\"debug\":");
-    if (tracing->debug)
+    if (tracing->body.debug)
         append_debug(&reply->after, tracing, result->completeness);
     else
         sonde_buf_puts(&reply->after, "null");
@@ -122,20 +147,19 @@ static int64_t clamp(int64_t seconds) {
     return seconds < 1 ? 1 : seconds > MAX_TIME_S ? MAX_TIME_S : seconds;
 }
 
-/* DeepFlow's range includes both ends. A query that no window can match, because of its range or
- * language, is sent all the same, so that its filter is checked and a missing store reported. */
-static void select_windows(const struct body *body, Sonde__V1__Selection *selection) {
-    int64_t from = clamp(body->time_start), until = clamp(body->time_end) + 1;
+/* DeepFlow's range includes both ends. A query that no window can match, because of its language,
+ * is sent all the same, so that its filter is checked and a missing store reported. */
+static void select_windows(struct tracing *tracing, Sonde__V1__Selection *selection) {
+    const struct body *body = &tracing->body;
     bool is_total = strcmp(body->app_service, HOST_VIEW) == 0;
     bool is_on_cpu = strcmp(body->event, sonde_events[SONDE_ON_CPU].name) == 0;
-    bool is_void = strcmp(body->language, "eBPF") != 0 || body->time_start > body->time_end ||
-                   (is_total && !is_on_cpu);
-    selection->host_totals = is_total && !is_void;
+    tracing->is_void = strcmp(body->language, "eBPF") != 0 || (is_total && !is_on_cpu);
+    selection->host_totals = is_total && !tracing->is_void;
     selection->service = (char *)(uintptr_t)(selection->host_totals ? "" : body->app_service);
-    selection->event = (char *)(uintptr_t)(is_void ? SONDE_NO_EVENT : body->event);
+    selection->event = (char *)(uintptr_t)(tracing->is_void ? SONDE_NO_EVENT : body->event);
     selection->selector = (char *)(uintptr_t)body->tag_filter;
-    selection->from_unix_ns = (from < until ? from : until) * HISTORY_NS_PER_S;
-    selection->until_unix_ns = (from < until ? until : from) * HISTORY_NS_PER_S;
+    selection->from_unix_ns = clamp(body->time_start) * HISTORY_NS_PER_S;
+    selection->until_unix_ns = (clamp(body->time_end) + 1) * HISTORY_NS_PER_S;
 }
 
 static sonde_err read_shape(const char *shape, int *format, struct sonde_diag *diag) {
@@ -149,12 +173,12 @@ static sonde_err read_shape(const char *shape, int *format, struct sonde_diag *d
     return SONDE_OK;
 }
 
-static void ask(const struct request_context *context, const struct body *body, int format) {
-    const struct profile_format answer = {.id = format, .media_type = JSON_TYPE};
+static void ask(struct tracing *tracing) {
+    const struct body *body = &tracing->body;
     Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
     Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
-    Sonde__V1__Rendering rendering = profile_format_rendering(&answer);
-    select_windows(body, &selection);
+    Sonde__V1__Rendering rendering = profile_format_rendering(&tracing->reply.format);
+    select_windows(tracing, &selection);
     request.selection = &selection;
     request.rendering = &rendering;
     request.explain = body->debug;
@@ -162,28 +186,156 @@ static void ask(const struct request_context *context, const struct body *body, 
     request.max_kernel_frames = body->max_kernel_stack_depth > INT32_MAX
                                     ? INT32_MAX
                                     : (int32_t)body->max_kernel_stack_depth;
-    struct tracing *tracing = profile_reply_create(context, sizeof *tracing, &answer);
-    tracing->debug = body->debug;
-    tracing->reply.refuse = on_refused;
-    tracing->reply.on_result = on_result;
     tracing->asked_ns = clock_ns(CLOCK_MONOTONIC);
     profile_reply_call(&tracing->reply, &client_query_profile, &request.base, HISTORY_DEADLINE_MS);
+}
+
+/* ---- A process that is not recorded ---- */
+
+/* A call beside the query. */
+static void call(struct tracing *tracing, const struct relay_events *events,
+                 const struct client_method *method, const ProtobufCMessage *request) {
+    struct relay *relay = &tracing->reply.relay;
+    relay->events = events;
+    relay->on_chunk = NULL;
+    relay_call(relay, method, request, LOOK_DEADLINE_MS);
+}
+
+static bool is_meant(const struct tracing *tracing, const Sonde__V1__Target *target) {
+    return target->unattached && strcmp(target->name, tracing->body.app_service) == 0;
+}
+
+static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
+    struct tracing *tracing = (struct tracing *)relay;
+    const Sonde__V1__ListTargetsResponse *list = (const void *)message;
+    struct sonde_diag diag = {0};
+    size_t at = 0;
+    while (at < list->n_targets && !is_meant(tracing, list->targets[at]))
+        at++;
+    if (at == list->n_targets)
+        return;
+    sonde_err err = sonde_fail(&diag, SONDE_NOT_FOUND, "%.80s runs, but is not recorded: %s",
+                               tracing->body.app_service, tracing->reason);
+    reply_error(relay_take_request(relay), FAMILY_TRACING, err, &diag);
+}
+
+/* Whatever could not be found out, there is nothing to say against the empty result. */
+static void on_looked(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    ask((struct tracing *)relay);
+}
+
+static void on_info(struct relay *relay, const ProtobufCMessage *message) {
+    struct tracing *tracing = (struct tracing *)relay;
+    const Sonde__V1__HistoryInfo *info = (const void *)message;
+    if (info->is_recording && *info->refusal)
+        snprintf(tracing->reason, sizeof tracing->reason, "%s", info->refusal);
+    else if (info->is_recording && !info->recording_since_unix_ns)
+        snprintf(tracing->reason, sizeof tracing->reason,
+                 "sonded records only processes that have the guest");
+}
+
+static void on_informed(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    static const struct relay_events events = {on_targets, on_looked, NULL};
+    struct tracing *tracing = (struct tracing *)relay;
+    Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
+    request.include_unattached = true;
+    if (tracing->reason[0])
+        call(tracing, &events, &client_list_targets, &request.base);
+    else
+        ask(tracing);
+}
+
+static void look(struct tracing *tracing) {
+    static const struct relay_events events = {on_info, on_informed, NULL};
+    Sonde__V1__GetHistoryInfoRequest request = SONDE__V1__GET_HISTORY_INFO_REQUEST__INIT;
+    tracing->is_looking = false;
+    call(tracing, &events, &client_get_history_info, &request.base);
+}
+
+/* ---- Labels ---- */
+
+static void on_labels(struct relay *relay, const ProtobufCMessage *message) {
+    struct tracing *tracing = (struct tracing *)relay;
+    const Sonde__V1__ListLabelsResponse *list = (const void *)message;
+    const struct tag_labels labels = {list->names, list->n_names};
+    struct sonde_diag diag = {0};
+    sonde_err err =
+        tag_filter_translate((char *)(uintptr_t)tracing->body.tag_filter, &labels, &diag);
+    if (err)
+        refuse(relay_take_request(relay), err, &diag);
+}
+
+static void on_labelled(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    if (err)
+        refuse(relay_take_request(relay), err, diag);
+    else
+        ask((struct tracing *)relay);
+}
+
+static void ask_labels(struct tracing *tracing) {
+    static const struct relay_events events = {on_labels, on_labelled, NULL};
+    Sonde__V1__ListLabelsRequest request = SONDE__V1__LIST_LABELS_REQUEST__INIT;
+    request.from_unix_ns = 1; /* all of history */
+    call(tracing, &events, &client_list_labels, &request.base);
+}
+
+/* Replaces the names of the filter. SONDE_NOT_FOUND, with the filter as it was: some may be labels.
+ */
+static sonde_err translate(struct body *body, struct sonde_arena *arena, struct sonde_diag *diag) {
+    char *filter = sonde_arena_dup(arena, body->tag_filter, strlen(body->tag_filter));
+    if (!filter)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    sonde_err err = tag_filter_translate(filter, NULL, diag);
+    if (!err)
+        body->tag_filter = filter;
+    return err;
+}
+
+/* ---- The handler ---- */
+
+static void finish(struct profile_reply *reply) {
+    sonde_arena_finish(&((struct tracing *)reply)->arena);
+}
+
+/* Takes the arena. */
+static struct tracing *create(const struct request_context *context, const struct body *body,
+                              const struct sonde_arena *arena, int format) {
+    const struct profile_format answer = {.id = format, .media_type = JSON_TYPE};
+    struct tracing *tracing = profile_reply_create(context, sizeof *tracing, &answer);
+    tracing->body = *body;
+    tracing->arena = *arena;
+    tracing->reply.finish = finish;
+    tracing->reply.refuse = on_refused;
+    tracing->reply.is_wanted = is_wanted;
+    tracing->reply.on_result = on_result;
+    return tracing;
+}
+
+static sonde_err read_body(const struct request_context *context, struct body *body,
+                           struct sonde_arena *arena, int *format, struct sonde_diag *diag) {
+    sonde_err err = json_fields_read(http_request_body(context->request), fields,
+                                     sizeof fields / sizeof fields[0], arena, body, diag);
+    if (!err && body->time_start > body->time_end)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "time_start must not be after time_end");
+    return err ? err : read_shape(body->result_shape, format, diag);
 }
 
 void handle_profile_tracing(const struct request_context *context) {
     struct body body = {"", "", "", "", "", "", 0, 0, -1, false};
     struct sonde_arena arena = {0};
     struct sonde_diag diag = {0};
-    int format;
-    sonde_err err = json_fields_read(http_request_body(context->request), fields,
-                                     sizeof fields / sizeof fields[0], &arena, &body, &diag);
-    if (!err && *body.tag_filter) /* the arena's copy, which may be changed */
-        err = tag_filter_translate((char *)(uintptr_t)body.tag_filter, &diag);
+    int format = SONDE__V1__FORMAT__DEEPFLOW_TREE;
+    sonde_err err = read_body(context, &body, &arena, &format, &diag);
     if (!err)
-        err = read_shape(body.result_shape, &format, &diag);
-    if (err)
+        err = translate(&body, &arena, &diag);
+    if (err && err != SONDE_NOT_FOUND) {
         refuse(context->request, err, &diag);
+        sonde_arena_finish(&arena);
+        return;
+    }
+    struct tracing *tracing = create(context, &body, &arena, format);
+    if (err)
+        ask_labels(tracing);
     else
-        ask(context, &body, format);
-    sonde_arena_finish(&arena);
+        ask(tracing);
 }

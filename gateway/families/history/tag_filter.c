@@ -3,6 +3,7 @@
  * No label has a longer name than its tag, so a translated name is padded with blanks. */
 #include "gateway/families/history/tag_filter.h"
 
+#include "api/bytes.h"
 #include "gateway/request/query.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@
 
 /* A label that no recorder writes. */
 #define NEVER_FILLED "none__"
+#define LISTED_BYTES 90 /* of labels in an error */
 
 static const struct tag {
     const char *name, *label; /* NULL = the same name */
@@ -118,14 +120,40 @@ static size_t quoted_length(const char *text) {
     return at;
 }
 
-static sonde_err unknown_tag(const char *filter, const char *name, size_t len,
-                             struct sonde_diag *diag) {
+static bool is_label(const struct tag_labels *labels, const char *text, size_t len) {
+    for (size_t i = 0; i < labels->count; i++)
+        if (is_word(text, len, labels->names[i]))
+            return true;
+    return false;
+}
+
+/* "event, host, version", as many as fit; the rest is "...". */
+static void list_labels(const struct tag_labels *labels, struct sonde_buf *list) {
     char quoted[QUERY_QUOTED_SIZE];
-    return sonde_fail(
+    for (size_t i = 0; i < labels->count; i++) {
+        const char *name = query_quote(sonde_slice_of(labels->names[i]), quoted);
+        bool fits = list->len + strlen(name) <= LISTED_BYTES;
+        sonde_buf_printf(list, "%s%s", i ? ", " : "", fits ? name : "...");
+        if (!fits)
+            return;
+    }
+}
+
+static sonde_err refuse_name(const char *filter, const char *name, size_t len,
+                             const struct tag_labels *labels, struct sonde_diag *diag) {
+    char quoted[QUERY_QUOTED_SIZE];
+    struct sonde_buf list = {0};
+    if (!labels)
+        return sonde_fail(diag, SONDE_NOT_FOUND, "the labels of history are not known");
+    list_labels(labels, &list);
+    sonde_err err = sonde_fail(
         diag, SONDE_INVALID_ARGUMENT,
-        "tag_filter: byte %zu: \"%s\" is not a tag, such as app_instance, process_id, "
-        "host, pod or `k8s.label.app`; /v1/history/profile selects by any label",
-        (size_t)(name - filter), query_quote((struct sonde_slice){name, len}, quoted));
+        "tag_filter: byte %zu: \"%.60s\" is neither a tag, such as app_instance, process_id, host, "
+        "pod or `k8s.label.app`, nor a label of history: %s",
+        (size_t)(name - filter), query_quote((struct sonde_slice){name, len}, quoted),
+        list.len ? list.data : "it has none");
+    sonde_buf_finish(&list);
+    return err;
 }
 
 /* Writes the label over a name of `len` bytes; a closing back-quote moves to the label's end. */
@@ -140,8 +168,8 @@ static void replace(char *name, size_t len, const char *label, bool is_quoted) {
 }
 
 /* A name at `at`, with or without back-quotes; *len is that of all its bytes. */
-static sonde_err translate_name(const char *filter, char *at, size_t *len,
-                                struct sonde_diag *diag) {
+static sonde_err translate_name(const char *filter, char *at, const struct tag_labels *labels,
+                                size_t *len, struct sonde_diag *diag) {
     bool is_quoted = *at == '`';
     char *name = at + is_quoted;
     size_t name_len = is_quoted ? strcspn(name, "`") : word_length(name);
@@ -153,14 +181,15 @@ static sonde_err translate_name(const char *filter, char *at, size_t *len,
     if (!is_quoted && is_operator(name, name_len))
         return SONDE_OK;
     const struct tag *tag = find_tag(name, name_len);
-    if (!tag)
-        return unknown_tag(filter, name, name_len, diag);
-    if (tag->label)
+    if (!tag && !(labels && is_label(labels, name, name_len)))
+        return refuse_name(filter, name, name_len, labels, diag);
+    if (tag && tag->label)
         replace(name, name_len, tag->label, is_quoted);
     return SONDE_OK;
 }
 
-sonde_err tag_filter_translate(char *filter, struct sonde_diag *diag) {
+sonde_err tag_filter_translate(char *filter, const struct tag_labels *labels,
+                               struct sonde_diag *diag) {
     sonde_err err = SONDE_OK;
     char *at = filter + strspn(filter, " \t\r\n");
     if (*at == '{') /* the service's other grammar, which DeepFlow does not have */
@@ -174,7 +203,7 @@ sonde_err tag_filter_translate(char *filter, struct sonde_diag *diag) {
         else if (*at >= '0' && *at <= '9')
             len = word_length(at);
         else if (*at == '`' || word_length(at))
-            err = translate_name(filter, at, &len, diag);
+            err = translate_name(filter, at, labels, &len, diag);
         at += len;
     }
     return err;

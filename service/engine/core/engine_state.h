@@ -85,8 +85,10 @@ struct engine {
     struct pool *builders, *reporters;
     struct pool *checkers; /* one thread, for unwind checks, which take seconds */
     struct lock rights_lock;
-    uint32_t rights;         /* those granted, a bit each of enum host_right_kind */
-    uint64_t rights_read_ns; /* 0 = never */
+    struct {
+        bool is_granted;
+        uint64_t read_ns; /* 0 = never */
+    } rights[RIGHT_KINDS];
     int epoll_fd, event_fd, timer_fd, listen_fd, lock_fd;
     pthread_t thread;
     bool has_thread, has_locks;
@@ -148,8 +150,8 @@ uint64_t engine_random(struct engine *engine);
 
 /* --- rights.c */
 
-/* The row of engine_rights, up to ENGINE_RIGHTS_NS old. Any thread; may block for some
- * milliseconds. */
+/* The row of engine_rights, up to ENGINE_RIGHTS_NS old; only this right is tried. Any thread; may
+ * block for some milliseconds. */
 #define ENGINE_RIGHTS_NS 5000000000ull
 bool engine_has_right(struct engine *engine, enum host_right_kind kind);
 

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define START_ADVICE 180 /* so that the rest of the sentence has space, too */
+#define NEEDS_GUEST  "%s of process %d (%s) need Sonde inside it: "
+#define START_ADVICE sizeof((struct sonde_diag *)0)->text
 
 static bool is_given(const char *text) {
     return text && text[0];
@@ -91,34 +92,42 @@ static sonde_err find_host(struct engine *engine, const struct engine_selector *
 
 /* --- one process ------------------------------------------------------------------------------ */
 
-/* How a process gets the guest of this installation. */
-static void explain_start(const struct engine *engine, char text[START_ADVICE]) {
+/* How a process gets the guest of this installation, in less than `room` bytes. */
+static void explain_start(const struct engine *engine, size_t room, char text[START_ADVICE]) {
     char libsonde[PATH_MAX];
     bool is_found = install_find(INSTALLED_LIBSONDE, libsonde, NULL) == SONDE_OK;
     int len = snprintf(text, START_ADVICE,
-                       "start it with sonde run -- COMMAND, or with LD_PRELOAD=%s and "
-                       "SONDE_SOCKET=%s in its environment",
+                       "start it with sonde run -- COMMAND, or with LD_PRELOAD=%s SONDE_SOCKET=%s "
+                       "in its environment",
                        is_found ? libsonde : "libsonde.so", engine->socket_path);
-    if (len >= START_ADVICE)
+    if ((size_t)len >= room)
         snprintf(text, START_ADVICE, "start it with sonde run -- COMMAND");
+}
+
+/* advice: why the process cannot have one; "" = it can. */
+static sonde_err needs_guest(const struct engine *engine, const struct process_entry *process,
+                             const char *what, const char *advice, const char *hint,
+                             struct sonde_diag *diag) {
+    char start[START_ADVICE];
+    int rest = snprintf(NULL, 0, NEEDS_GUEST "%s", what, (int)process->pid, process->name, hint);
+    explain_start(engine, START_ADVICE - (size_t)rest, start);
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE, NEEDS_GUEST "%s%s", what, (int)process->pid,
+                      process->name, advice[0] ? advice : start, hint);
 }
 
 /* is_memory: what grows can be seen from outside. */
 static sonde_err refuse_without_guest(struct engine *engine, const struct engine_selector *selector,
                                       const char *what, bool is_memory, struct sonde_diag *diag) {
     struct host_plan plan;
-    char advice[PROGRAM_ADVICE] = "", start[START_ADVICE], hint[80] = "";
+    char advice[PROGRAM_ADVICE] = "", hint[80] = "";
     sonde_err err = host_plan_make(engine, selector, &plan, diag);
     if (!err && is_memory)
         snprintf(hint, sizeof hint, "; `sonde growth %d` shows which code makes it grow",
                  (int)plan.process.pid);
     if (!err)
         program_advice(static_kind(&plan.identity), plan.process.name, NULL, advice);
-    explain_start(engine, start);
     if (!err)
-        err = sonde_fail(
-            diag, SONDE_NOT_AVAILABLE, "%s of process %d (%s) need Sonde inside it: %s%s", what,
-            (int)plan.process.pid, plan.process.name, advice[0] ? advice : start, hint);
+        err = needs_guest(engine, &plan.process, what, advice, hint, diag);
     host_plan_finish(&plan);
     return err;
 }

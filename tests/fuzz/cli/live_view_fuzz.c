@@ -34,8 +34,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     for (int i = 0; i < 3; i++) {
         struct sonde_buf out = {0};
-        struct live_options options = {
-            .filter = i ? "o" : "", .by = (enum live_rows)i, .rows = 10, .columns = 60};
+        struct live_options options = {.title = "shop",
+                                       .filter = i ? "o" : "",
+                                       .by = (enum live_rows)i,
+                                       .rows = 10,
+                                       .columns = 60};
         live_view_move(view, &options, 1 + i);
         if (live_view_draw(view, &options, &out) > options.rows)
             abort();

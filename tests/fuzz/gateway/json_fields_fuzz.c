@@ -19,7 +19,8 @@ static const struct json_field fields[] = {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A body is read or refused with a sentence. A translated filter keeps its length. */
+/* A body is read or refused with a sentence. A translated filter keeps its length, whatever the
+ * labels are called. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct sonde_arena arena = {0};
     struct sonde_diag diag = {0};
@@ -30,7 +31,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         __builtin_trap();
     if (!err && result.filter[0]) {
         size_t len = strlen(result.filter);
-        err = tag_filter_translate((char *)(uintptr_t)result.filter, &diag);
+        char *const names[] = {(char *)(uintptr_t)result.name};
+        const struct tag_labels labels = {names, 1};
+        err = tag_filter_translate((char *)(uintptr_t)result.filter, result.flag ? &labels : NULL,
+                                   &diag);
         if (strlen(result.filter) != len || (err && !diag.text[0]))
             __builtin_trap();
     }

@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -25,11 +26,13 @@
 #define KEYS "q quit  j/k select  Enter callers  / filter  t threads  i sort  space pause"
 #define PROCESS_KEYS \
     "q quit  j/k Enter callers  / filter  t threads  p process  i sort  space pause"
-#define WAIT_KEYS   "h hide idle  "
-#define CALL_KEYS   "q quit  j/k select  Enter callers of it  Esc back  space pause"
-#define ESCAPE      27
-#define PAGE        10
-#define SEQUENCE_MS 25 /* within which the rest of a key's escape sequence arrives */
+#define THREADS_KEYS   "q quit  t back to functions  j/k select  / filter  i sort  space pause"
+#define PROCESSES_KEYS "q quit  p back to functions  j/k Enter callers  / filter  t threads  i sort"
+#define WAIT_KEYS      "h hide idle  "
+#define CALL_KEYS      "q quit  j/k select  Enter callers of it  Esc back  space pause"
+#define ESCAPE         27
+#define PAGE           10
+#define SEQUENCE_MS    25 /* within which the rest of a key's escape sequence arrives */
 
 struct settings {
     struct service_settings service;
@@ -45,8 +48,9 @@ struct live {
     char filter[64];
     bool is_screen, json, is_typing; /* of the filter */
     bool has_processes;              /* the outermost frames are processes */
-    int ended;                       /* eventfd that ends the keys thread */
-    int resized;                     /* signalfd of SIGWINCH */
+    char title[120];
+    int ended;   /* eventfd that ends the keys thread */
+    int resized; /* signalfd of SIGWINCH */
     struct termios before;
     char end_reason[64];
     sonde_err err;
@@ -67,14 +71,23 @@ static void measure(struct live_options *options) {
 }
 
 static const char *keys_of(const struct live *live) {
+    static const char *const keys[] = {
+        [LIVE_FUNCTIONS] = KEYS, [LIVE_THREADS] = THREADS_KEYS, [LIVE_PROCESSES] = PROCESSES_KEYS};
     if (live->options.focus)
         return CALL_KEYS;
-    return live->has_processes ? PROCESS_KEYS : KEYS;
+    bool is_first = live->options.by == LIVE_FUNCTIONS;
+    return is_first && live->has_processes ? PROCESS_KEYS : keys[live->options.by];
 }
 
 static void put_keys(const struct live *live, struct sonde_buf *out) {
     char text[200];
-    snprintf(text, sizeof text, "%s%s", live->options.is_cpu_time ? "" : WAIT_KEYS, keys_of(live));
+    if (live->is_typing)
+        snprintf(text, sizeof text, "/%s_  Enter keep  Esc all rows", live->filter);
+    else if (live->filter[0] && !live->options.focus)
+        snprintf(text, sizeof text, "/%s  Esc all rows  / change  %s", live->filter, keys_of(live));
+    else
+        snprintf(text, sizeof text, "%s%s", live->options.is_cpu_time ? "" : WAIT_KEYS,
+                 keys_of(live));
     sonde_buf_printf(out, "%.*s\033[J", (int)live->options.columns - 1, text);
 }
 
@@ -93,10 +106,7 @@ static void show(struct live *live) {
         sonde_buf_puts(&screen, line == marked ? "\033[K\033[m\r\n" : "\033[K\r\n");
         at += len + (at[len] == '\n');
     }
-    if (live->is_typing || live->filter[0])
-        sonde_buf_printf(&screen, "/%s%s\033[J", live->filter, live->is_typing ? "_" : "");
-    else
-        put_keys(live, &screen);
+    put_keys(live, &screen);
     if (!screen.failed)
         write_out(&screen);
     sonde_buf_finish(&table);
@@ -330,6 +340,7 @@ static sonde_err follow_on_screen(struct live *live, const struct settings *sett
     live->ended = eventfd(0, EFD_CLOEXEC);
     live->resized = signalfd(-1, &resizing, SFD_CLOEXEC | SFD_NONBLOCK);
     open_screen(live);
+    show(live);
     sonde_err err = pthread_create(&keys, NULL, read_keys, live) == 0
                         ? SONDE_OK
                         : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "cannot start a thread");
@@ -342,6 +353,29 @@ static sonde_err follow_on_screen(struct live *live, const struct settings *sett
     close(live->ended);
     close(live->resized);
     return err;
+}
+
+/* "redis-server", "all processes of redis-server, off-CPU" */
+static void set_title(struct live *live, const struct settings *settings, const char *target) {
+    bool is_pid = target && target[strspn(target, "0123456789")] == 0;
+    snprintf(live->title, sizeof live->title, "%s%s%.60s%s%.20s",
+             !settings->all ? ""
+             : is_pid       ? "with all that it starts: "
+             : target       ? "all processes of "
+                            : "all processes",
+             is_pid ? "process " : "",
+             target          ? target
+             : settings->all ? ""
+                             : "the attached process",
+             live->options.is_cpu_time ? "" : ", ",
+             live->options.is_cpu_time ? "" : settings->mode);
+    live->options.title = live->title;
+}
+
+/* Colours can be switched off as for other programs: no-color.org. */
+static bool has_colour(void) {
+    const char *terminal = getenv("TERM"), *none = getenv("NO_COLOR");
+    return terminal && *terminal && strcmp(terminal, "dumb") != 0 && !(none && *none);
 }
 
 static int on_live(int argc, char **argv) {
@@ -367,6 +401,8 @@ static int on_live(int argc, char **argv) {
                         .is_screen =
                             !settings.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     sonde_err err = SONDE_OUT_OF_MEMORY;
+    set_title(&live, &settings, argv[1]);
+    live.options.has_colour = live.is_screen && has_colour();
     if (live.view)
         err = live.is_screen ? follow_on_screen(&live, &settings, argv[1], &diag)
                              : follow(&live, &settings, argv[1], &diag);

@@ -122,7 +122,8 @@ static void put_function(const struct live_view *view, const struct live_options
 }
 
 static void put_list(const struct live_view *view, const struct live_calls *calls, bool are_callees,
-                     unsigned columns, struct sonde_buf *out) {
+                     const struct live_options *options, struct sonde_buf *out) {
+    unsigned columns = options->columns;
     const struct live_call *list = are_callees ? calls->callees : calls->callers;
     uint32_t count = are_callees ? calls->callee_count : calls->caller_count;
     char text[64];
@@ -142,7 +143,8 @@ static void put_list(const struct live_view *view, const struct live_calls *call
     for (uint32_t i = 0; i < count && is_done; i++) {
         const struct live_bar bar = {.first = percent(list[i].ns, calls->total_ns),
                                      .second = percent(list[i].ns, calls->all_ns),
-                                     .name = names[i]};
+                                     .name = names[i],
+                                     .has_colour = options->has_colour};
         live_put_bar(out, &bar, columns);
     }
     sonde_arena_finish(&arena);
@@ -155,8 +157,8 @@ unsigned live_calls_draw(const struct live_view *view, const struct live_options
         return 0;
     limit(&calls, options->rows);
     put_function(view, options, &calls, out);
-    put_list(view, &calls, false, options->columns, out);
-    put_list(view, &calls, true, options->columns, out);
+    put_list(view, &calls, false, options, out);
+    put_list(view, &calls, true, options, out);
     uint32_t at = options->selected, callers = calls.caller_count;
     bool is_listed = at > 0 && at <= callers + calls.callee_count;
     live_calls_finish(&calls);

@@ -77,6 +77,7 @@ void live_put_line(struct sonde_buf *out, const char *text, unsigned columns);
 struct live_bar {
     double first, second; /* percent; the bar shows both, '#' up to the first */
     const char *name;
+    bool has_colour;
 };
 void live_put_bar(struct sonde_buf *out, const struct live_bar *bar, unsigned columns);
 

@@ -70,16 +70,25 @@ void live_put_line(struct sonde_buf *out, const char *text, unsigned columns) {
 static void put_summary(const struct live_view *view, const struct live_options *options,
                         uint64_t all_ns, struct sonde_buf *out) {
     struct span_sums sums = live_sums(view);
-    char text[200];
+    char text[240], merged[80] = "";
     bool is_best = !view->clock[0] || sonde_clock_is_best(view->clock);
     if (sums.cpu_ns == 0 && options->is_cpu_time)
         sums.cpu_ns = all_ns;
-    snprintf(text, sizeof text,
-             "%s%scpu %.1f %%  last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "%s%s",
-             options->is_paused ? "PAUSED  " : "", options->hides_idle ? "idle hidden  " : "",
+    if (sums.merged)
+        snprintf(merged, sizeof merged, "  %" PRIu64 " windows merged: this terminal is too slow",
+                 sums.merged);
+    snprintf(text, sizeof text, "%s%.60s  %scpu %.1f %%  last %.1f s  dropped %" PRIu64 "%s%s%s",
+             options->is_paused ? "PAUSED  " : "", options->title,
+             options->hides_idle ? "idle hidden  " : "",
              sums.wall_ns ? 100.0 * (double)sums.cpu_ns / (double)sums.wall_ns : 0.0,
-             (double)sums.wall_ns / 1e9, sums.dropped, sums.merged, is_best ? "" : "  clock ",
+             (double)sums.wall_ns / 1e9, sums.dropped, merged, is_best ? "" : "  clock ",
              is_best ? "" : view->clock);
+    live_put_line(out, text, options->columns);
+}
+
+static void put_awaited(const struct live_options *options, struct sonde_buf *out) {
+    char text[200];
+    snprintf(text, sizeof text, "waiting for the first samples of %.100s ...", options->title);
     live_put_line(out, text, options->columns);
 }
 
@@ -91,30 +100,62 @@ static void put_heading(const struct live_options *options, struct sonde_buf *ou
     live_put_line(out, text, options->columns);
 }
 
+/* How many characters of a bar a share fills. */
+static int length_of(double percent) {
+    int length = percent >= 2.5 ? (int)((percent - 2.5) * BAR / 100 + 1) : 0;
+    return length > BAR ? BAR : length;
+}
+
+static void put_times(struct sonde_buf *out, const char *text, int times) {
+    while (times-- > 0)
+        sonde_buf_puts(out, text);
+}
+
+static void put_blocks(struct sonde_buf *out, int first, int second) {
+    sonde_buf_puts(out, "\033[31m");
+    put_times(out, "█", first);
+    sonde_buf_puts(out, "\033[33m");
+    put_times(out, "▒", second - first);
+    sonde_buf_puts(out, "\033[39m");
+    put_times(out, " ", BAR - (second > first ? second : first));
+}
+
+static void put_letters(struct sonde_buf *out, int first, int second) {
+    put_times(out, "#", first);
+    put_times(out, "-", second - first);
+    put_times(out, " ", BAR - (second > first ? second : first));
+}
+
 void live_put_bar(struct sonde_buf *out, const struct live_bar *shown, unsigned columns) {
-    struct sonde_buf name = {0};
-    char bar[BAR + 1], text[64];
-    for (int i = 0; i < BAR; i++) {
-        double at = i * 100.0 / BAR + 2.5;
-        bar[i] = at <= shown->first ? '#' : at <= shown->second ? '-' : ' ';
+    struct sonde_buf name = {0}, bar = {0};
+    int first = length_of(shown->first), second = length_of(shown->second);
+    char shares[32];
+    int len = snprintf(shares, sizeof shares, "%5.1f %% %5.1f %%  ", shown->first, shown->second);
+    live_put_text(out, shares, columns);
+    unsigned room = columns > (unsigned)len ? columns - (unsigned)len : 0;
+    if (shown->has_colour && room >= BAR) {
+        put_blocks(out, first, second);
+    } else {
+        put_letters(&bar, first, second);
+        live_put_text(out, sonde_buf_slice(&bar).data, room);
     }
-    bar[BAR] = 0;
-    int len =
-        snprintf(text, sizeof text, "%5.1f %% %5.1f %%  %s  ", shown->first, shown->second, bar);
-    live_put_text(out, text, columns);
-    if (columns > (unsigned)len) {
-        draw_short_name(&name, shown->name, columns - (unsigned)len);
-        live_put_text(out, name.len ? name.data : "", columns - (unsigned)len);
+    room = room > BAR ? room - BAR : 0;
+    live_put_text(out, "  ", room);
+    if (room > 2) {
+        draw_short_name(&name, shown->name, room - 2);
+        live_put_text(out, name.len ? name.data : "", room - 2);
     }
     sonde_buf_putc(out, '\n');
     sonde_buf_finish(&name);
+    sonde_buf_finish(&bar);
 }
 
-static void put_row(const struct row *row, const char *name, uint64_t all_ns, unsigned columns,
-                    struct sonde_buf *out) {
+static void put_row(const struct row *row, const char *name, uint64_t all_ns,
+                    const struct live_options *options, struct sonde_buf *out) {
     const struct live_bar bar = {100.0 * (double)row->self_ns / (double)all_ns,
-                                 100.0 * (double)row->total_ns / (double)all_ns, name};
-    live_put_bar(out, &bar, columns);
+                                 100.0 * (double)row->total_ns / (double)all_ns, name,
+                                 options->has_colour};
+    live_put_bar(out, &bar, options->columns);
 }
 
 static struct row **choose_rows(struct table *table, const char *filter, uint32_t *count) {
@@ -164,7 +205,7 @@ static void put_named_rows(struct row *const *rows, uint32_t count,
                              draw_row_names(names, count, columns, &arena, names) == SONDE_OK);
     out->failed |= !is_done;
     for (uint32_t i = 0; i < count && is_done; i++)
-        put_row(rows[i], names[i], all_ns, options->columns, out);
+        put_row(rows[i], names[i], all_ns, options, out);
     sonde_arena_finish(&arena);
 }
 
@@ -185,6 +226,10 @@ static unsigned put_rows(struct live_view *view, const struct live_options *opti
 unsigned live_view_draw(struct live_view *view, const struct live_options *options,
                         struct sonde_buf *out) {
     uint64_t all_ns = 0;
+    if (view->filled == 0) {
+        put_awaited(options, out);
+        return 0;
+    }
     out->failed |= !live_hide_idle(view, options->hides_idle);
     for (uint32_t i = 0; i < view->stack_count; i++)
         all_ns += live_shown_ns(&view->stacks[i]);

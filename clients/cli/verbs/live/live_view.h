@@ -29,12 +29,14 @@ void live_view_freeze(struct live_view *view, bool is_frozen);
 enum live_rows { LIVE_FUNCTIONS = 0, LIVE_THREADS, LIVE_PROCESSES };
 
 struct live_options {
+    const char *title;  /* begins the first line: what is shown of which target */
     const char *filter; /* show only rows that contain this, ignoring case; "" = all */
     enum live_rows by;
     bool by_total;    /* sort by total instead of self */
     bool is_paused;   /* shown in the first line */
     bool hides_idle;  /* without the threads that only wait */
     bool is_cpu_time; /* what is counted, and so the CPU time of a target without a clock */
+    bool has_colour;  /* bars are blocks in colours, with the terminal's escape sequences */
     unsigned rows, columns;
     uint32_t focus; /* a row of functions + 1: show its callers and callees; 0 = the table */
     uint32_t
@@ -42,7 +44,8 @@ struct live_options {
 };
 
 /* Draws lines of at most `columns` characters: a summary, a heading, then the rows, among them the
- * selected one. Returns the number of its line, from 1; 0 = it is not there. */
+ * selected one. Before the first window there is one line that says what is awaited. Returns the
+ * number of its line, from 1; 0 = it is not there. */
 unsigned live_view_draw(struct live_view *view, const struct live_options *options,
                         struct sonde_buf *out);
 /* Selects the row `step` rows below the selected one, or the first or last one. */

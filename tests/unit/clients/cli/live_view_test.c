@@ -87,6 +87,7 @@ static bool add_pool(struct live_view *view, uint32_t second) {
 
 static struct sonde_buf draw(struct live_view *view, struct live_options options) {
     struct sonde_buf out = {0};
+    options.title = "shop";
     options.filter = options.filter ? options.filter : "";
     options.rows = options.rows ? options.rows : 20;
     options.columns = options.columns ? options.columns : 100;
@@ -98,7 +99,7 @@ TEST(the_hottest_function_comes_first) {
     struct live_view *view = live_view_create(10);
     CHECK(add(view, true, 300, 100));
     struct sonde_buf out = draw(view, (struct live_options){0});
-    CHECK(strstr(out.data, "cpu 50.0 %  last 1.0 s  dropped 0  merged 0  clock timer") != NULL);
+    CHECK(strstr(out.data, "shop  cpu 50.0 %  last 1.0 s  dropped 0  clock timer\n") == out.data);
     CHECK(strstr(out.data, " 75.0 %  75.0 %  ###############       hot\n") != NULL);
     CHECK(strstr(out.data, " 25.0 %  25.0 %  #####                 lib.so 0x1234\n") != NULL);
     CHECK(strstr(out.data, "  0.0 % 100.0 %  --------------------  main\n") != NULL);
@@ -263,7 +264,7 @@ static const char *marked(struct live_view *view, struct live_options *options) 
 
 TEST(the_selection_moves_follows_its_row_and_stays_visible) {
     struct live_view *view = serving();
-    struct live_options options = {.filter = "", .rows = 20, .columns = 80};
+    struct live_options options = {.title = "shop", .filter = "", .rows = 20, .columns = 80};
     CHECK_STR(marked(view, &options), "");
     live_view_move(view, &options, 1);
     CHECK_STR(marked(view, &options), "work");
@@ -288,7 +289,7 @@ TEST(the_selection_moves_follows_its_row_and_stays_visible) {
 
 TEST(enter_leads_from_function_to_function) {
     struct live_view *view = serving();
-    struct live_options options = {.filter = "", .rows = 23, .columns = 80};
+    struct live_options options = {.title = "shop", .filter = "", .rows = 23, .columns = 80};
     live_view_enter(view, &options);
     CHECK_INT(options.focus, ==, 0); /* nothing is selected */
     live_view_move(view, &options, 1);
@@ -303,7 +304,8 @@ TEST(enter_leads_from_function_to_function) {
     live_view_enter(view, &options);
     CHECK_INT(options.focus, ==, SERVE + 1);
     CHECK_STR(marked(view, &options), "");
-    options = (struct live_options){.filter = "", .by = LIVE_THREADS, .selected = 1, .rows = 23};
+    options = (struct live_options){
+        .title = "shop", .filter = "", .by = LIVE_THREADS, .selected = 1, .rows = 23};
     live_view_enter(view, &options);
     CHECK_INT(options.focus, ==, 0);
     live_view_destroy(view);
@@ -336,10 +338,39 @@ TEST(a_drawing_respects_its_rows_and_columns) {
     live_view_destroy(view);
 }
 
-TEST(an_empty_view_says_no_samples) {
+TEST(before_the_first_window_a_view_says_what_is_awaited) {
     struct live_view *view = live_view_create(10);
     struct sonde_buf out = draw(view, (struct live_options){0});
+    CHECK_STR(out.data, "waiting for the first samples of shop ...\n");
+    sonde_buf_finish(&out);
+    CHECK(add(view, true, 0, 0));
+    out = draw(view, (struct live_options){0});
     CHECK(strstr(out.data, "no samples") != NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
+TEST(bars_can_have_colours) {
+    struct live_view *view = live_view_create(10);
+    CHECK(add(view, true, 850, 150));
+    struct sonde_buf out = draw(view, (struct live_options){.has_colour = true});
+    CHECK(
+        strstr(out.data, " 15.0 %  15.0 %  \033[31m███\033[33m\033[39m                   lib.so"));
+    CHECK(strstr(out.data, "100.0 %  \033[31m\033[33m▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒\033[39m  main\n"));
+    sonde_buf_finish(&out);
+    out = draw(view, (struct live_options){.has_colour = true, .columns = 30});
+    CHECK(strchr(out.data, '\033') == NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
+TEST(windows_that_the_service_merged_are_counted) {
+    struct live_view *view = live_view_create(10);
+    Sonde__V1__CpuWindow late = SONDE__V1__CPU_WINDOW__INIT;
+    late.merged = 3;
+    CHECK(live_view_add(view, &late));
+    struct sonde_buf out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, "  3 windows merged: this terminal is too slow\n") != NULL);
     sonde_buf_finish(&out);
     live_view_destroy(view);
 }

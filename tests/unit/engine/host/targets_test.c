@@ -292,7 +292,7 @@ TEST(what_only_a_guest_can_do_is_refused_and_the_answer_says_how_to_get_one) {
         engine_capture_allocs(scene.engine, &allocs, &collect_events, NULL, &capture, &scene.diag),
         ==, SONDE_NOT_AVAILABLE);
     CHECK(says(&scene, "allocation profiles of process "));
-    CHECK(says(&scene, "sonde run -- COMMAND, or with LD_PRELOAD=libsonde.so and SONDE_SOCKET=/"));
+    CHECK(says(&scene, "sonde run -- COMMAND, or with LD_PRELOAD=libsonde.so SONDE_SOCKET=/"));
     CHECK(says(&scene, "/guest.sock in its environment"));
     CHECK_INT(engine_allocs_start(scene.engine, &allocs, 0, "", NULL, NULL, &scene.diag), ==,
               SONDE_NOT_AVAILABLE);

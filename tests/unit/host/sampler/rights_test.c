@@ -9,9 +9,13 @@
 #include "tests/unit/host/sampler/scene.h"
 
 #include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct host_right rights[RIGHT_KINDS];
@@ -140,4 +144,30 @@ TEST(refused_system_calls_are_found_by_trying) {
     check_skip("a sanitizer's run-time library needs more system calls than the filter allows");
 #endif
     CHECK_INT(scene_in_child(false, under_seccomp, NULL), ==, 0);
+}
+
+/* Every right but that of BPF, where bpf(2) ends the process. */
+static int rights_without_bpf(const char *program) {
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog rules = {sizeof filter / sizeof *filter, filter};
+    struct sampler *sampler;
+    if (sampler_create(NULL, &sampler, NULL) != SONDE_OK ||
+        prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &rules) != 0)
+        return 1;
+    for (int i = 0; i < RIGHT_KINDS; i++)
+        if (i != RIGHT_BPF)
+            host_right_read(sampler, (enum host_right_kind)i, &rights[i]);
+    bool is_known = rights[RIGHT_PERF_ALL].name && rights[RIGHT_KERNEL_NAMES].name;
+    sampler_destroy(sampler);
+    return is_known ? 0 : 2;
+}
+
+TEST(a_right_is_read_without_loading_a_program_of_bpf) {
+    CHECK_INT(scene_in_child(false, rights_without_bpf, NULL), ==, 0);
 }
