@@ -19,7 +19,7 @@ static const struct row prefixes[] = {
     {"pthread_mutex_", SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX},
     {"pthread_rwlock_", SONDE_WAIT_RWLOCK, SONDE_LOCK_PTHREAD_RWLOCK},
     {"lll_lock_wait", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},
-    {"pthread_cond_", SONDE_WAIT_CONDITION, SONDE_LOCK_PLAIN},
+    {"pthread_cond_", SONDE_WAIT_CONDITION, SONDE_LOCK_PTHREAD_CONDITION},
     {"sem_wait", SONDE_WAIT_SEMAPHORE, SONDE_LOCK_PLAIN},
     {"sem_timedwait", SONDE_WAIT_SEMAPHORE, SONDE_LOCK_PLAIN},
     {"sem_clockwait", SONDE_WAIT_SEMAPHORE, SONDE_LOCK_PLAIN},

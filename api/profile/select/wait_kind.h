@@ -18,11 +18,12 @@ enum sonde_wait_kind {
     SONDE_WAIT_KINDS
 };
 
-/* Whose bytes around the futex word name the thread that holds the lock. */
+/* What the memory around the futex word is. */
 enum sonde_lock_layout {
-    SONDE_LOCK_PLAIN = 0, /* nobody's: it has no owner, or does not store it */
+    SONDE_LOCK_PLAIN = 0, /* unknown, or without an owner */
     SONDE_LOCK_PTHREAD_MUTEX,
     SONDE_LOCK_PTHREAD_RWLOCK,
+    SONDE_LOCK_PTHREAD_CONDITION, /* has no owner, but a beginning that is known */
 };
 
 struct sonde_wait {

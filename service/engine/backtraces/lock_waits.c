@@ -4,7 +4,8 @@
  *
  *     walk       keeps the arguments of futex, of each thread that is blocked in it
  *     describe   the functions near the leaf say what the word is
- *     look       reads each lock once; then each waiter must not have run since its walk
+ *     look       reads each lock once; then each waiter must not have run since its walk, or
+ *                waits for it again, and the lock is read again
  *     circles    follows from waiters to owners
  *     look again a circle counts if its locks and its threads are as before
  *
@@ -223,6 +224,19 @@ static bool still_waits(const struct backtraces *all, const struct engine_thread
     return !has_run || was_stopped;
 }
 
+/* Whether the lock's state is one that it had while the thread waited. If the thread has run, but
+ * waits for it again, the lock is read again. */
+static bool is_read_in_time(struct lock_look *look, const struct engine_thread *thread) {
+    const struct waiter *waiter = waiter_of(thread);
+    struct held_lock *lock = &look->locks[waiter->lock];
+    uint32_t stack = lock->stack;
+    if (still_waits(look->all, thread))
+        return true;
+    *lock = read_lock(look, &waiter->futex, lock->start, lock->layout);
+    lock->stack = stack;
+    return still_waits(look->all, thread);
+}
+
 static void set_owner(struct lock_look *look, struct waiter *waiter, const struct held_lock *lock) {
     struct engine_lock_wait *wait = &waiter->wait;
     wait->owner = lock->owner;
@@ -247,7 +261,7 @@ static void look_at(struct lock_look *look, const struct engine_thread *thread) 
     if (waiter->lock == NO_LOCK)
         return;
     waiter->wait.address = look->locks[waiter->lock].start;
-    waiter->is_known = wait.layout != SONDE_LOCK_PLAIN && still_waits(look->all, thread);
+    waiter->is_known = wait.layout != SONDE_LOCK_PLAIN && is_read_in_time(look, thread);
     if (waiter->is_known)
         set_owner(look, waiter, &look->locks[waiter->lock]);
 }

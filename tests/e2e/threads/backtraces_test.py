@@ -194,7 +194,8 @@ def test_in_a_container_holders_have_the_tids_of_the_machine():
         check_circles(answer, threads)
         check.equal(threads["queue-plain-1"]["lockWait"]["owner"], threads["holder"]["tid"])
     finally:
-        check.stop(outer)
+        outer.kill()  # unshare ignores SIGTERM
+        outer.wait()
 
 
 check.main(globals())
