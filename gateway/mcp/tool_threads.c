@@ -42,8 +42,9 @@ const struct mcp_tool mcp_threads = {
     .name = "threads",
     .title = "Stacks of all threads",
     .description =
-        "The stacks of all threads of a process at this moment, with their states: for hangs and "
-        "deadlocks. Threads that wait are not stopped, others for some microseconds.",
+        "The stacks of all threads of a process at this moment, with their states, the locks that "
+        "they wait for and who holds these: for hangs and deadlocks. Threads that wait are not "
+        "stopped, others for some microseconds.",
     .arguments = arguments,
     .argument_count = sizeof arguments / sizeof arguments[0],
     .start = start,

@@ -35,8 +35,9 @@ function groupThreads({ threads = [], stacks = [] }) {
         const cpu = group.threads.reduce((sum, thread) => sum + number(thread.cpuNs), 0), id = group.frames.map(frameName).join('\n') || group.error;
         const facts = `${values((thread) => thread.name)} · ${values((thread) => THREAD_STATES[thread.state] ?? thread.state)}${waits && ` · in ${waits}`}`
             + ` · ${formatValue(cpu, 'nanoseconds')} of CPU time`;
+        const locks = values((thread) => thread.lockWait?.text);
         const frameNames = group.frames.map((frame) => shownOf.get(frameName(frame)));
-        return { ...group, frameNames, cpu, id, facts, text: `${id} ${frameNames.join(' ')} ${waits} ${group.threads.map((thread) => `${thread.name} ${thread.tid}`).join(' ')}`.toLowerCase() };
+        return { ...group, frameNames, cpu, id, facts, locks, text: `${id} ${frameNames.join(' ')} ${waits} ${locks} ${group.threads.map((thread) => `${thread.name} ${thread.tid}`).join(' ')}`.toLowerCase() };
     }).sort((a, b) => b.threads.length - a.threads.length || b.cpu - a.cpu);
 }
 
@@ -61,7 +62,7 @@ function groupElement(group, opened) {
     const element = h('details', { class: 'group', open: opened.has(group.id), ontoggle: () => {
         opened[element.open ? 'add' : 'delete'](group.id);
         if (element.open && !body.firstChild) fill();
-    } }, h('summary', {}, h('b', {}, group.threads.length), ` ${group.frameNames.slice(0, 3).join(' ← ') || 'no stack'} `, h('div', { class: 'muted' }, group.facts)), body);
+    } }, h('summary', {}, h('b', {}, group.threads.length), ` ${group.frameNames.slice(0, 3).join(' ← ') || 'no stack'} `, h('div', { class: 'muted' }, group.facts), group.locks && h('div', {}, group.locks)), body);
     return element;
 }
 
@@ -81,7 +82,7 @@ export const threadsView = {
             summary.textContent = `${formatValue(count, 'threads')} in ${formatValue(found.length, 'groups')} at ${formatTime(number(answer.unixNs) / 1e9, true)}`
                 + `${answer.notWalked ? `, ${answer.notWalked} without a stack` : ''}; longest stop of a thread: ${formatValue(number(answer.longestStopNs), 'nanoseconds')}`;
             if (isGraph) return viewer.show(threadsProfile(answer), { title: `Threads of ${target}` });
-            list.replaceChildren(answer.note ? message('hint', answer.note) : '', ...found.slice(0, limit).map((group) => groupElement(group, opened)),
+            list.replaceChildren(...(answer.deadlocks ?? []).map((text) => message('error', text)), answer.note ? message('hint', answer.note) : '', ...found.slice(0, limit).map((group) => groupElement(group, opened)),
                 found.length > limit ? button('Show more', () => draw(limit *= 10)) : '', found.length ? '' : message('hint', 'no thread matches the filter'));
         };
         const refresh = () => attempt(errors, signal, async () => {

@@ -71,6 +71,8 @@ def backtraces(messages, target, request):
         what = f"threads by_start_function={request.by_start_function}"
         return messages.Backtraces(profile=draw(messages, target, request.rendering, what))
     answer = messages.Backtraces(text=text, threads=[messages.ThreadBacktrace(tid=number, stack=1) for number in (1, 2)])
+    answer.threads[0].lock_wait.MergeFrom(messages.LockWait(address=0x40, kind="mutex", owner=2, text="waits for mutex 0x40, held by 2"))
+    answer.deadlocks.append("deadlock: 1 → 2 → 1")
     frames = answer.stacks.add().frames
     frames.add(name="inner", address=0x10, file="a.c", line=7, inlined=True)
     frames.add(name="outer", address=0x10, file="a.c", line=9)

@@ -159,6 +159,22 @@ def test_threads_are_a_flame_graph_too():
     assert PAGE.search("on_housekeeping") > 0
 
 
+def test_locks_and_deadlocks_are_shown():
+    thread = {"tid": 7, "name": "worker-1", "state": "S", "waitChannel": "futex", "cpuNs": "5", "stack": 1, "error": "",
+              "lockWait": {"kind": "mutex", "owner": 8, "text": "waits for mutex <b>orders</b> (0x10), held by 8 worker-2"}}
+    frame = {"name": "take_order", "file": "a.c", "module": "demo", "line": 1, "address": "1", "kind": "APPLICATION"}
+    answer = {"threads": [thread], "stacks": [{"frames": [frame]}], "unixNs": "1700000000000000000", "longestStopNs": "0", "note": "",
+              "deadlocks": ["deadlock: 7 worker-1 → 8 worker-2 → 7 worker-1"]}
+    PAGE.go("/t/demo/#captures")
+    PAGE.until_text("tick two", "#view")
+    PAGE.run(ANSWER, "/v1/threads", json.dumps(answer))
+    PAGE.click("Threads", "a")
+    text = PAGE.until_text("deadlock: 7 worker-1 → 8 worker-2 → 7 worker-1", "#view .message.error")
+    check.contains(PAGE.text("#view .group"), "waits for mutex <b>orders</b> (0x10), held by 8 worker-2")
+    check.equal(text.count("deadlock"), 1)
+    check.equal(unexpected_errors(), [])
+
+
 def test_ten_thousand_threads_do_no_harm():
     PAGE.go("/t/demo/#captures")
     PAGE.until_text("tick two", "#view")

@@ -66,7 +66,8 @@ static const struct sonde_option table[] = {
 static const struct sonde_options options = {
     .usage = "sonde threads [TARGET] [--tid TID] [--json]",
     .about = "Prints what every thread of a target is doing now: its stack, state, wait channel "
-             "and CPU time.\n"
+             "and CPU time,\n"
+             "the lock it waits for and the thread that holds that lock. Deadlocks come first.\n"
              "Threads with the same stack are grouped. Sleeping threads are not disturbed; running "
              "threads\n"
              "pause for tens of microseconds, and the pause is reported.",

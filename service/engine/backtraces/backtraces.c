@@ -154,6 +154,10 @@ static sonde_err collect(struct backtraces *all, struct engine_backtraces *answe
         err = backtraces_check(all, diag);
     if (!err)
         err = backtraces_name(all, answer);
+    if (!err)
+        err = backtraces_find_locks(all, answer);
+    if (!err)
+        err = backtraces_check(all, diag);
     if (err)
         return err;
     if (all->thread_count == 0)

@@ -6,6 +6,7 @@
 #ifndef SONDE_SERVICE_ENGINE_BACKTRACES_BACKTRACES_H
 #define SONDE_SERVICE_ENGINE_BACKTRACES_BACKTRACES_H
 
+#include "api/profile/select/wait_kind.h"
 #include "service/engine/engine.h"
 
 #define ENGINE_BACKTRACES_DEPTH       127u /* default depth */
@@ -20,6 +21,19 @@ struct engine_backtraces_spec {
     pid_t tid;            /* only this thread; 0 = all */
 };
 
+/* What a thread that is blocked in futex waits for. The process can forge all of it. */
+struct engine_lock_wait {
+    uint64_t address; /* of the lock in the process, or of the futex */
+    enum sonde_wait_kind kind;
+    const char *name;        /* of the variable that it is in; "" = none */
+    uint64_t name_offset;    /* from the start of that variable */
+    const char *function;    /* the function that waits; "" = unknown */
+    pid_t owner;             /* tid of the thread that holds it; 0 = unknown */
+    const char *owner_name;  /* "" = unknown */
+    bool is_owner_elsewhere; /* the owner is a thread of another process */
+    uint32_t readers;        /* how many threads hold a read-write lock for reading */
+};
+
 struct engine_thread {
     pid_t tid;
     const char *name;         /* any bytes except NUL */
@@ -29,6 +43,13 @@ struct engine_thread {
     uint32_t stack;    /* index + 1 in stacks; 0 = none */
     uint64_t stop_ns;  /* 0 = not stopped */
     const char *error; /* why there is no stack, or a remark about it; "" = nothing */
+    struct engine_lock_wait *lock_wait; /* NULL = it is not blocked in futex, or has no stack */
+};
+
+/* Threads of which each waits for a lock that the next holds, and the last for one of the first. */
+struct engine_deadlock {
+    const uint32_t *threads; /* indexes */
+    uint32_t count;          /* 1: it waits for a lock that it holds itself */
 };
 
 /* One function. Inlined functions have frames of their own, before the function they are inlined
@@ -55,6 +76,8 @@ struct engine_backtraces {
     uint32_t thread_count;
     const struct engine_thread_stack *stacks; /* ordered by their first thread */
     uint32_t stack_count;
+    const struct engine_deadlock *deadlocks;
+    uint32_t deadlock_count;
     int64_t unix_ns;
     uint64_t longest_stop_ns, total_stop_ns;
     uint32_t not_walked; /* threads without a stack, including those past max_threads */

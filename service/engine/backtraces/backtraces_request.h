@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * One backtraces request: thread_list.c lists the threads, thread_walk.c walks their stacks and
- * stores equal ones once, process_code.c provides the code and memory of the process, and
- * frame_names.c names the frames. One arena owns everything. Thread safety: one thread at a time;
- * walks run only on the tracer, a thread that backtraces.c creates for them. */
+ * stores equal ones once, process_code.c provides the code and memory of the process, frame_names.c
+ * names the frames, lock_waits.c finds what blocked threads wait for, and lock_names.c names that.
+ * One arena owns everything. Thread safety: one thread at a time; walks run only on the tracer, a
+ * thread that backtraces.c creates for them. */
 #ifndef SONDE_SERVICE_ENGINE_BACKTRACES_BACKTRACES_REQUEST_H
 #define SONDE_SERVICE_ENGINE_BACKTRACES_BACKTRACES_REQUEST_H
 
@@ -59,7 +60,23 @@ enum backtraces_outcome {
 /* Walks the thread's stack. */
 enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_thread *thread,
                                         bool may_stop);
+/* Keeps what a walked thread waits for, if it is blocked in futex. was_stopped: after the
+ * snapshot. */
+void backtraces_note_wait(struct backtraces *all, struct engine_thread *thread,
+                          const struct tracee_snapshot *snapshot, bool was_stopped);
 /* Builds the answer in the arena. */
 SONDE_MUST_USE sonde_err backtraces_name(struct backtraces *all, struct engine_backtraces *answer);
+/* The variable that a lock is in. */
+struct lock_variable {
+    uint64_t address; /* of the lock */
+    uint32_t stack;   /* of a thread that waits for it: its number, not 0 */
+    const char *name; /* "" = none */
+    uint64_t offset;
+};
+SONDE_MUST_USE sonde_err backtraces_name_variables(struct backtraces *all,
+                                                   struct lock_variable *variables, uint32_t count);
+/* After both: finds the locks that threads wait for, their owners, and deadlocks. */
+SONDE_MUST_USE sonde_err backtraces_find_locks(struct backtraces *all,
+                                               struct engine_backtraces *answer);
 
 #endif

@@ -143,9 +143,12 @@ enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_th
             break;
         outcome = walk_blocked(all, thread, &snapshot);
     }
-    if (outcome == BLOCKED_WALKED)
-        return BACKTRACES_WALKED;
-    if (!may_stop && outcome != BLOCKED_WANTS_STOP)
+    bool was_blocked = outcome == BLOCKED_WALKED || outcome == BLOCKED_WANTS_STOP;
+    if (!may_stop && !was_blocked)
         return BACKTRACES_RUNNING;
-    return walk_stopped(all, thread) ? BACKTRACES_WALKED : BACKTRACES_GONE;
+    if (outcome != BLOCKED_WALKED && !walk_stopped(all, thread))
+        return BACKTRACES_GONE;
+    if (was_blocked)
+        backtraces_note_wait(all, thread, &snapshot, outcome != BLOCKED_WALKED);
+    return BACKTRACES_WALKED;
 }

@@ -7,6 +7,7 @@
 #include "service/rpc/request/params.h"
 #include "service/rpc/threads/backtraces_profile.h"
 #include "service/rpc/threads/backtraces_text.h"
+#include "service/rpc/threads/lock_text.h"
 #include "service/rpc/threads/packed_answer.h"
 
 #include <stdio.h>
@@ -43,6 +44,57 @@ static void fill_thread(struct sonde_arena *arena, const struct engine_thread *f
     thread->stack = from->stack;
     thread->stop_ns = from->stop_ns;
     thread->error = (char *)from->error;
+}
+
+/* The arena's copy; NULL = out of memory. */
+static char *take_text(struct sonde_arena *arena, struct sonde_buf *text) {
+    struct sonde_slice slice = sonde_buf_slice(text);
+    char *copy = text->failed ? NULL : sonde_arena_dup(arena, slice.data, slice.len);
+    sonde_buf_finish(text);
+    return copy;
+}
+
+static bool fill_lock_wait(struct sonde_arena *arena, const struct engine_backtraces *from,
+                           uint32_t number, const struct rpc_lock_names *names,
+                           Sonde__V1__ThreadBacktrace *thread) {
+    const struct engine_lock_wait *wait = from->threads[number].lock_wait;
+    struct sonde_buf name = {0}, text = {0};
+    Sonde__V1__LockWait *message = sonde_arena_alloc(arena, sizeof *message);
+    if (!message)
+        return false;
+    sonde__v1__lock_wait__init(message);
+    sonde_buf_puts(&name, rpc_text(arena, wait->name));
+    if (wait->name_offset)
+        sonde_buf_printf(&name, "+0x%llx", (unsigned long long)wait->name_offset);
+    rpc_lock_wait_text(from, number, names, &text);
+    message->address = wait->address;
+    message->lock = take_text(arena, &name);
+    message->kind = (char *)sonde_wait_kind_name(wait->kind);
+    message->owner = wait->owner;
+    message->function = (char *)rpc_text(arena, wait->function);
+    message->readers = wait->readers;
+    message->text = take_text(arena, &text);
+    thread->lock_wait = message;
+    return message->lock && message->text;
+}
+
+static bool fill_locks(struct sonde_arena *arena, const struct engine_backtraces *from,
+                       Sonde__V1__Backtraces *message) {
+    struct rpc_lock_names names;
+    bool is_filled = rpc_lock_names_init(&names, from, arena);
+    for (uint32_t i = 0; is_filled && i < from->thread_count; i++)
+        if (from->threads[i].lock_wait)
+            is_filled = fill_lock_wait(arena, from, i, &names, message->threads[i]);
+    message->deadlocks = sonde_arena_alloc(arena, (from->deadlock_count + 1) * sizeof(char *));
+    is_filled = is_filled && message->deadlocks;
+    for (uint32_t i = 0; is_filled && i < from->deadlock_count; i++) {
+        struct sonde_buf text = {0};
+        rpc_deadlock_text(from, &from->deadlocks[i], &names, &text);
+        message->deadlocks[i] = take_text(arena, &text);
+        is_filled = message->deadlocks[i] != NULL;
+        message->n_deadlocks += is_filled;
+    }
+    return is_filled;
 }
 
 static void fill_frame(struct sonde_arena *arena, const struct engine_thread_frame *from,
@@ -126,7 +178,8 @@ static sonde_err pack(struct answer *answer, const struct engine_backtraces *fro
     if (text.data)
         message.text = text.data;
     fill_facts(from, &message);
-    bool is_filled = fill_stacks(&arena, from, &message) && !text.failed;
+    bool is_filled =
+        fill_stacks(&arena, from, &message) && fill_locks(&arena, from, &message) && !text.failed;
     if (is_filled)
         answer->base.packed = rpc_pack(&message.base);
     sonde_buf_finish(&text);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  *     redis-server (pid 4711): 5 threads with 3 different stacks at 2026-11-21T10:00:00.123Z
+ *     deadlock: 4711 worker-1 → 4712 worker-2 → 4711 worker-1; 4711 waits for mutex ...
  *     longest stop 0.031 ms, all stops together 0.052 ms
  *
  *     3 threads
  *       4713 bio_close_file  S futex_wait_queue  CPU 0.02 s
+ *         waits for mutex 0x55d0c1a04080 locked in bio_take_job, held by 4711 redis-server
  *       ...
  *         0 __futex_abstimed_wait_common64  libc.so.6
  *         1 bioProcessBackgroundJobs  bio.c:182  redis-server */
@@ -12,6 +14,7 @@
 
 #include "api/draw/names/view_names.h"
 #include "api/text/utf8.h"
+#include "service/rpc/threads/lock_text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +35,8 @@ static void put(struct sonde_buf *out, const char *text) {
     sonde_utf8_escape(out, text, strlen(text));
 }
 
-static void put_head(const struct engine_backtraces *from, struct sonde_buf *out) {
+static void put_head(const struct engine_backtraces *from, const struct rpc_lock_names *locks,
+                     struct sonde_buf *out) {
     char when[32] = "";
     time_t seconds = (time_t)(from->unix_ns / 1000000000);
     struct tm utc;
@@ -43,6 +47,10 @@ static void put_head(const struct engine_backtraces *from, struct sonde_buf *out
                      (int)from->pid, from->thread_count, from->thread_count == 1 ? "" : "s",
                      from->stack_count, from->stack_count == 1 ? "" : "s", when,
                      (int)(from->unix_ns / 1000000 % 1000));
+    for (uint32_t i = 0; i < from->deadlock_count; i++) {
+        rpc_deadlock_text(from, &from->deadlocks[i], locks, out);
+        sonde_buf_putc(out, '\n');
+    }
     if (from->total_stop_ns)
         sonde_buf_printf(out, "longest stop %.3f ms, all stops together %.3f ms\n",
                          (double)from->longest_stop_ns / 1e6, (double)from->total_stop_ns / 1e6);
@@ -52,7 +60,10 @@ static void put_head(const struct engine_backtraces *from, struct sonde_buf *out
     }
 }
 
-static void put_thread(const struct engine_thread *thread, struct sonde_buf *out) {
+static void put_thread(const struct engine_backtraces *from, uint32_t number,
+                       const struct rpc_lock_names *locks, struct sonde_buf *out) {
+    const struct engine_thread *thread = &from->threads[number];
+    struct sonde_buf wait = {0};
     sonde_buf_printf(out, "  %d ", (int)thread->tid);
     put(out, thread->name[0] ? thread->name : "-");
     sonde_buf_printf(out, "  %c", thread->state ? thread->state : '?');
@@ -67,6 +78,11 @@ static void put_thread(const struct engine_thread *thread, struct sonde_buf *out
         sonde_buf_putc(out, ')');
     }
     sonde_buf_putc(out, '\n');
+    rpc_lock_wait_text(from, number, locks, &wait);
+    if (wait.len)
+        sonde_buf_printf(out, "    %s\n", wait.data);
+    out->failed |= wait.failed;
+    sonde_buf_finish(&wait);
 }
 
 static void put_frame(const struct engine_thread_frame *frame, const char *name, uint32_t number,
@@ -91,13 +107,21 @@ static void put_frame(const struct engine_thread_frame *frame, const char *name,
     sonde_buf_putc(out, '\n');
 }
 
-/* Writes the threads of one stack (0 = threads without a stack); next[i] follows thread i. */
-static void put_threads(const struct engine_backtraces *from, uint32_t first, const uint32_t *next,
-                        uint32_t count, struct sonde_buf *out) {
+/* What the text is made of, by stack. */
+struct parts {
+    uint32_t *first, *next; /* see link_threads */
+    const struct engine_thread_stack **order;
+    const char ***names; /* of the stack's frames */
+    struct rpc_lock_names locks;
+};
+
+/* Writes the threads of one stack, from parts->first[stack] on (0 = threads without a stack). */
+static void put_threads(const struct engine_backtraces *from, const struct parts *parts,
+                        uint32_t stack, uint32_t count, struct sonde_buf *out) {
     uint32_t told = 0;
     sonde_buf_printf(out, "\n%u thread%s\n", count, count == 1 ? "" : "s");
-    for (uint32_t at = first; at && told < NAMED; at = next[at - 1], told++)
-        put_thread(&from->threads[at - 1], out);
+    for (uint32_t at = parts->first[stack]; at && told < NAMED; at = parts->next[at - 1], told++)
+        put_thread(from, at - 1, &parts->locks, out);
     if (count > told)
         sonde_buf_printf(out, "  and %u more\n", count - told);
 }
@@ -138,13 +162,6 @@ static uint32_t link_threads(const struct engine_backtraces *from, uint32_t *fir
     return without;
 }
 
-/* What the text is made of, by stack. */
-struct parts {
-    uint32_t *first, *next; /* see link_threads */
-    const struct engine_thread_stack **order;
-    const char ***names; /* of the stack's frames */
-};
-
 static bool make_parts(const struct engine_backtraces *from, bool readable_names,
                        struct sonde_arena *arena, struct parts *parts) {
     uint32_t stacks = from->stack_count + 1;
@@ -153,7 +170,8 @@ static bool make_parts(const struct engine_backtraces *from, bool readable_names
     parts->order = sonde_arena_alloc(arena, stacks * sizeof *parts->order);
     parts->names = sonde_arena_alloc(arena, stacks * sizeof *parts->names);
     const char **names = name_frames(from, readable_names, arena);
-    if (!parts->first || !parts->next || !parts->order || !parts->names || !names)
+    if (!parts->first || !parts->next || !parts->order || !parts->names || !names ||
+        !rpc_lock_names_init(&parts->locks, from, arena))
         return false;
     for (uint32_t i = 0; i < from->stack_count; i++) {
         parts->order[i] = &from->stacks[i];
@@ -174,13 +192,13 @@ void rpc_backtraces_text(const struct engine_backtraces *from, bool readable_nam
         return;
     }
     uint32_t without = link_threads(from, parts.first, parts.next);
-    put_head(from, out);
+    put_head(from, &parts.locks, out);
     for (uint32_t i = 0; i < from->stack_count; i++) {
         uint32_t stack = (uint32_t)(parts.order[i] - from->stacks);
-        put_threads(from, parts.first[stack + 1], parts.next, parts.order[i]->threads, out);
+        put_threads(from, &parts, stack + 1, parts.order[i]->threads, out);
         put_stack(parts.order[i], parts.names[stack], out);
     }
     if (without)
-        put_threads(from, parts.first[0], parts.next, without, out);
+        put_threads(from, &parts, 0, without, out);
     sonde_arena_finish(&arena);
 }

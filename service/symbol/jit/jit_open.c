@@ -2,6 +2,7 @@
  *
  * Opens the files of a JIT compiler. Both are looked up in the process's own root. They must belong
  * to the process's user, because everyone can write to /tmp. */
+#include "service/process/inner_pid.h"
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/locate/locate.h"
 #include "service/symbol/locate/proc_maps.h"
@@ -15,30 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* The process's pid in its innermost pid namespace: the last number of "NSpid:". */
-static pid_t inner_pid(pid_t pid) {
-    char path[64], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[len > 0 ? len : 0] = 0;
-    char *at = strstr(text, "\nNSpid:");
-    if (!at)
-        return pid;
-    at += strlen("\nNSpid:");
-    at[strcspn(at, "\n")] = 0;
-    for (pid_t inner = pid;;) {
-        char *end;
-        long value = strtol(at, &end, 10);
-        if (end == at)
-            return inner;
-        inner = (pid_t)value;
-        at = end;
-    }
-}
 
 /* `root` is the process in whose root to look; 0 = ours. */
 static int open_map(pid_t root, pid_t named, uid_t owner) {
@@ -60,7 +37,7 @@ int symbol_perf_map_open(pid_t pid, uid_t *owner) {
     if (stat(process, &info) != 0)
         return -1;
     *owner = info.st_uid;
-    int fd = open_map(pid, inner_pid(pid), info.st_uid);
+    int fd = open_map(pid, process_inner_tid(pid, pid), info.st_uid);
     return fd >= 0 ? fd : open_map(0, pid, info.st_uid);
 }
 
@@ -106,7 +83,7 @@ int symbol_jitdump_open(pid_t pid) {
     snprintf(process, sizeof process, "/proc/%d", (int)pid);
     if (stat(process, &owner) != 0)
         return -1;
-    int fd = find_mapped(pid, inner_pid(pid));
+    int fd = find_mapped(pid, process_inner_tid(pid, pid));
     if (fd >= 0 && (fstat(fd, &info) != 0 || info.st_uid != owner.st_uid)) {
         close(fd);
         fd = -1;
