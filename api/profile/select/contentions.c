@@ -2,13 +2,11 @@
 #include "api/profile/select/contentions.h"
 
 #include "api/profile/copy.h"
+#include "api/profile/select/wait_kind.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* A lock's function calls a few others before it blocks; its callers are far from the leaf. */
-#define LOCK_DEPTH 8u
 
 const struct sonde_value_type sonde_contention_types[2] = {{"contentions", "count"},
                                                            {"delay", "nanoseconds"}};
@@ -72,65 +70,20 @@ sonde_err sonde_profile_contentions(const struct sonde_profile *waits, int64_t p
     return err;
 }
 
-/* --- Locks ------------------------------------------------------------------------------------*/
-
-static bool begins_with(const char *text, const char *prefix) {
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
-/* A libc exports its functions of locks, so stacks have their names without debug information. The
- * other names are those of languages and libraries that call the kernel themselves. */
-static bool is_lock(const char *name) {
-    static const char *const prefixes[] = {"pthread_mutex_", "pthread_rwlock_", "lll_lock_wait"};
-    static const char *const parts[] = {"lock_contended",                    /* Rust's Mutex */
-                                        "read_contended", "write_contended", /* and RwLock */
-                                        "lock_slow", /* parking_lot, jemalloc */
-                                        "LockSlow",  /* Abseil */
-                                        "lockSlow",  /* Go's sync.Mutex */
-                                        "runtime.lock2"};
-    const char *plain = name + strspn(name, "_");
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        if (begins_with(plain, prefixes[i]))
-            return true;
-    }
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (strstr(name, parts[i]))
-            return true;
-    }
-    return false;
-}
-
-/* By location id; NULL when out of memory. */
-static bool *find_locks(const struct sonde_profile *profile) {
-    size_t count = sonde_profile_location_count(profile);
-    bool *is_found = calloc(count + 1, sizeof *is_found);
-    for (uint32_t id = 1; is_found && id <= count; id++) {
-        const struct sonde_location *location = sonde_profile_location(profile, id);
-        for (uint32_t i = 0; i < location->line_count; i++) {
-            uint32_t function = location->lines[i].function;
-            uint32_t name = sonde_profile_function(profile, function)->name;
-            is_found[id] |= is_lock(sonde_profile_text(profile, name));
-        }
-    }
-    return is_found;
-}
-
 sonde_err sonde_profile_only_locks(const struct sonde_profile *profile,
                                    struct sonde_profile **copy) {
     size_t count = sonde_profile_sample_count(profile);
-    bool *is_lock_location = find_locks(profile);
     bool *is_wanted = calloc(count + 1, sizeof *is_wanted);
     sonde_err err = SONDE_OUT_OF_MEMORY;
     *copy = NULL;
-    for (size_t i = 0; is_lock_location && is_wanted && i < count; i++) {
+    for (size_t i = 0; is_wanted && i < count; i++) {
         struct sonde_sample sample = sonde_profile_sample(profile, i);
-        for (uint32_t k = 0; k < sample.location_count && k < LOCK_DEPTH; k++)
-            is_wanted[i] |= is_lock_location[sample.locations[k]];
+        is_wanted[i] = sonde_wait_is_contention(
+            sonde_wait_of_stack(profile, sample.locations, sample.location_count).kind);
     }
-    if (is_lock_location && is_wanted)
+    if (is_wanted)
         err = profile_copy_wanted(profile, is_wanted,
                                   "waits: only for mutexes and read-write locks", copy);
     free(is_wanted);
-    free(is_lock_location);
     return err;
 }
