@@ -48,7 +48,7 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
 #define SYMBOL_FLAGS (ROUTE_LARGE_BODY | ROUTE_MANY)
 
 #define CPU_PARAMETERS \
-    "seconds frequency mode counted period source max_overhead output threads hide_idle"
+    "seconds frequency mode counted period locks source max_overhead output threads hide_idle"
 #define HEAP_PICTURE "threads allocator_frames"
 #define HEAP_PARAMETERS \
     "name jeprof heap_seconds base growth_only older_than heap_output " HEAP_PICTURE
@@ -144,7 +144,8 @@ static const struct route table[] = {
 
     {"/profile", BOTH, ROUTE_SLASH | ROUTE_WORKS | ROUTE_MANY, FAMILY_JULIA,
      handle_julia_profile, &julia,
-     "n delay duration mode counted period source max_overhead pprof output threads hide_idle",
+     "n delay duration mode counted period locks source max_overhead pprof output threads "
+     "hide_idle",
      "?duration=10", "CPU profile as a gzipped pprof"},
     {"/profile_start", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE | ROUTE_MANY, FAMILY_JULIA,
      handle_julia_start, NULL, "n delay mode source max_overhead", NULL,
@@ -189,7 +190,8 @@ static const struct route table[] = {
     {"/v1/captures", BOTH,
      ROUTE_CHANGES_STATE | ROUTE_GET_READS | ROUTE_SCOPE_READ | ROUTE_MANY, FAMILY_V1,
      handle_v1_captures, NULL,
-     "kind seconds frequency mode counted period source max_overhead sample_interval note", "",
+     "kind seconds frequency mode counted period locks source max_overhead sample_interval note",
+     "",
      "saved captures; POST ?seconds=10 takes one; captures/7.svg, diff?base=6&new=7"},
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
      NULL, "id range_from range_until output threads hide_idle", NULL,

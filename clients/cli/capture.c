@@ -278,6 +278,8 @@ sonde_err capture_run(struct service *service, const char *target,
     request.rendering = &rendering;
     request.no_progress = !isatty(2) && !settings->on_begin;
     request.keep = settings->keep;
+    request.locks = settings->locks;
+    request.as_contentions = settings->as_contentions;
     request.note = settings->note ? (char *)settings->note : request.note;
     sonde_err err = capture_read_mode(settings->mode, &request.mode, diag);
     if (!err)

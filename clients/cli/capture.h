@@ -21,10 +21,12 @@ struct capture_settings {
     const char *max_overhead; /* "0.01", "1%"; NULL = no limit */
     bool all;                 /* several processes as one target */
     struct cli_threads threads;
-    bool hide_idle;   /* leave out threads that only wait */
-    bool ignored;     /* options of perf that change nothing */
-    bool keep;        /* also save the capture in sonded */
-    const char *note; /* used with keep; NULL = none */
+    bool locks;          /* with mode: which lock each thread waits for */
+    bool as_contentions; /* with mode off-cpu: count waits */
+    bool hide_idle;      /* leave out threads that only wait */
+    bool ignored;        /* options of perf that change nothing */
+    bool keep;           /* also save the capture in sonded */
+    const char *note;    /* used with keep; NULL = none */
     /* Called once when sampling has begun, on the client's thread; NULL = nothing. The terminal
      * then belongs to a command, so that no progress is shown. */
     void (*on_begin)(void *context);

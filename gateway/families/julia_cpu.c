@@ -72,6 +72,7 @@ void handle_julia_profile(const struct request_context *context) {
     request.max_overhead = sampling.mode.max_overhead;
     request.event = (char *)(uintptr_t)sampling.mode.event;
     request.period = sampling.mode.period;
+    request.locks = sampling.mode.locks;
     request.max_samples = sampling.samples;
     request.no_progress = true;
     profile_reply_start(profile_reply_create(context, sizeof(struct profile_reply), &format),

@@ -71,5 +71,7 @@ sonde_err cpu_params_read_event(const struct query *query, struct cpu_mode *mode
     sonde_err err = read_choice(query, "event", names, COUNT, &event, diag);
     if (!err && event < COUNT)
         mode->event = names[event];
-    return err ? err : query_count(query, "period", 1, MAX_PERIOD, &mode->period, diag);
+    if (!err)
+        err = query_count(query, "period", 1, MAX_PERIOD, &mode->period, diag);
+    return err ? err : query_flag(query, "locks", &mode->locks, diag);
 }

@@ -17,11 +17,12 @@ struct cpu_mode {
     double max_overhead; /* share of the target's CPU time, 0.0001 to 1; 0 = no limit */
     const char *event;   /* a counted event instead of the mode; "" = none */
     uint64_t period;     /* of it, for one sample; 0 = at the frequency */
+    bool locks;          /* label waits with the lock and its owner */
 };
 /* Reads `mode`, `source` and `max_overhead` (0.01 or 1%). */
 SONDE_MUST_USE sonde_err cpu_params_read_mode(const struct query *query, struct cpu_mode *mode,
                                               struct sonde_diag *diag);
-/* Reads `event` and `period` (1 to 2^40), after cpu_params_read_mode. */
+/* Reads `event`, `period` (1 to 2^40) and `locks`, after cpu_params_read_mode. */
 SONDE_MUST_USE sonde_err cpu_params_read_event(const struct query *query, struct cpu_mode *mode,
                                                struct sonde_diag *diag);
 

@@ -155,6 +155,7 @@ struct engine_cpu_spec {
      * are taken in a second. */
     uint64_t every;
     bool counts_waits; /* OFF_CPU: the first sample type is contentions: how often threads waited */
+    bool has_locks; /* WALL, OFF_CPU: labels "lock" and "lock_owner"; always sampled from outside */
     bool has_timeline; /* the profile gets a timeline (api/profile/timeline.h); without window_ms */
     /* Maximum CPU time of the sampler, as a share of the CPU time that the target uses; 0 = no
      * limit. The rate is lowered to stay below it. If several captures of a target set it, the

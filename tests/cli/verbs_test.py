@@ -16,7 +16,7 @@ from tests.cli import check
 
 SONDE = os.path.abspath("clients/cli/sonde")
 FOLDER = check.short_folder()
-VERBS = ("run", "record", "top", "draw", "diff", "gate", "live", "heap", "growth", "threads", "captures", "history", "fleet", "annotate", "symbol",
+VERBS = ("run", "record", "top", "draw", "diff", "gate", "live", "heap", "growth", "threads", "locks", "captures", "history", "fleet", "annotate", "symbol",
          "targets", "events", "doctor", "mcp")
 
 

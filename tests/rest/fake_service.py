@@ -201,8 +201,7 @@ class Service:
             if context.is_active():
                 what = (f"duration_ms={request.duration_ms} frequency_hz={request.frequency_hz} "
                         f"max_samples={request.max_samples} mode={request.mode} max_overhead={request.max_overhead}")
-                if request.as_contentions:
-                    what += " as_contentions"
+                what += (" as_contentions" if request.as_contentions else "") + (" locks" if request.locks else "")
                 if request.event:
                     what += f" event={request.event} period={request.period}"
                 if request.source or request.target.all:

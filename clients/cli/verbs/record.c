@@ -153,6 +153,8 @@ static const struct sonde_option table[] = {
      "output file, format by extension, - for stdout (default sonde.svg)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
      FORMAT_HELP},
+    {"locks", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, capture.locks), 0, 0,
+     "with wall and off-cpu: label waits with the lock and its owner"},
     {"keep", 'k', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, capture.keep), 0, 0,
      "also save the capture in sonded (see `sonde captures`)"},
     {"note", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, capture.note), 0, 0,
@@ -164,11 +166,9 @@ static const struct sonde_option table[] = {
 
 static const struct sonde_options options = {
     .usage = "sonde record PID | NAME | --all [PID | NAME] | -- COMMAND... [-d SECONDS] [-o FILE]",
-    .about =
-        "Records a CPU profile of any process, or of COMMAND from its start to its end. Ctrl-C "
-        "ends\n"
-        "the capture early and keeps it. Root samples every process; others sample their own if\n"
-        "kernel.perf_event_paranoid is at most 2 (Debian: 3, Ubuntu: 4), or with `sonde run`.",
+    .about = "Records a CPU profile of any process, or of COMMAND until it ends. Ctrl-C ends it "
+             "early and\n"
+             "keeps it. Root samples every process, others their own (`sonde doctor` shows which).",
     .examples = "  sonde record 4711 -o flame.svg\n"
                 "  sonde record redis-server -d 30 -F 999 -o redis.pb.gz\n"
                 "  sonde record 4711 --event page-faults -o faults.svg\n"

@@ -8,7 +8,7 @@
 
 extern const struct verb verb_run, verb_record, verb_top, verb_draw, verb_diff, verb_live,
     verb_threads, verb_captures, verb_history, verb_symbol, verb_targets, verb_events, verb_doctor,
-    verb_fleet, verb_gate, verb_annotate, verb_leaks, verb_mcp, verb_completions;
+    verb_fleet, verb_gate, verb_annotate, verb_leaks, verb_locks, verb_mcp, verb_completions;
 
 /* The verbs in the order of --help. */
 const struct verb *const *verbs_table(size_t *count);

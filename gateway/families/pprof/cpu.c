@@ -37,6 +37,7 @@ void handle_profile(const struct request_context *context) {
     request.max_overhead = mode.max_overhead;
     request.event = (char *)(uintptr_t)mode.event;
     request.period = mode.period;
+    request.locks = mode.locks;
     request.no_progress = true;
     profile_reply_start(profile_reply_create(context, sizeof(struct profile_reply), &format),
                         context, &client_capture_cpu, &request.base,

@@ -174,6 +174,7 @@ static void take_cpu(struct new_capture *capture, struct capture_options *option
     request.max_overhead = options->mode.max_overhead;
     request.event = (char *)(uintptr_t)options->mode.event;
     request.period = options->mode.period;
+    request.locks = options->mode.locks;
     request.keep = true;
     request.note = options->note;
     request.no_progress = !capture->wants_lines;

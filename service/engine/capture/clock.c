@@ -36,6 +36,7 @@ static uint64_t longer(uint64_t a, uint64_t b) {
 /* The periods that satisfy all captures; 0 = not needed. */
 struct wanted {
     uint64_t period_ns, wall_period_ns;
+    bool locks;
 };
 
 static struct wanted wanted_periods(const struct target *target) {
@@ -47,6 +48,7 @@ static struct wanted wanted_periods(const struct target *target) {
         bool ticks = capture->spec.event != SONDE_OFF_CPU;
         uint64_t period_ns = ticks ? capture->period_ns : NO_TICK_NS;
         wanted.period_ns = shorter(wanted.period_ns, longer(period_ns, limit->min_period_ns));
+        wanted.locks |= capture->spec.has_locks;
         if (capture->spec.event == SONDE_WALL || capture->spec.event == SONDE_OFF_CPU)
             wanted.wall_period_ns = shorter(wanted.wall_period_ns,
                                             longer(capture->period_ns, limit->min_wall_period_ns));
@@ -103,8 +105,10 @@ void clock_request_flush(struct target *target) {
 void clock_adjust(struct target *target) {
     budget_adjust(target);
     struct wanted wanted = wanted_periods(target);
-    bool is_other =
-        wanted.period_ns != target->period_ns || wanted.wall_period_ns != target->wall_period_ns;
+    bool is_other = wanted.period_ns != target->period_ns ||
+                    wanted.wall_period_ns != target->wall_period_ns ||
+                    wanted.locks != target->wants_locks;
+    target->wants_locks = wanted.locks;
     target_wake_now(target);
     switch (target->clock) {
     case CLOCK_IDLE:

@@ -155,9 +155,11 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     if (n == 0 && capture->pending_waits == 0)
         return;
     double waits = capture->is_counted ? (double)samples : capture->pending_waits;
+    struct count_key own = key ? *key : (struct count_key){0};
+    own.lock = capture->spec.has_locks ? own.lock : 0;
     sonde_err err = !key              ? SONDE_TOO_LARGE
-                    : capture->growth ? growth_add(capture->growth, key, spent)
-                                      : counts_add(counts, key, n, waits);
+                    : capture->growth ? growth_add(capture->growth, &own, spent)
+                                      : counts_add(counts, &own, n, waits);
     if (err) {
         const struct stacks *stacks = window->parts[window->part_count - 1].stacks;
         bool lacks_memory = key ? err == SONDE_OUT_OF_MEMORY : stacks && stacks->lacks_memory;

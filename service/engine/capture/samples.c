@@ -51,7 +51,8 @@ static bool may_renew(const struct target *target) {
 }
 
 static bool has_room(const struct count_key *key) {
-    return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
+    return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL &&
+           key->lock != STACKS_FULL;
 }
 
 static bool counts_event(const struct cpu_capture *capture, enum sonde_event_id event) {

@@ -137,6 +137,7 @@ struct target {
     uint32_t sequence;                  /* of the last request to the source */
     uint32_t start_sequence;            /* of the one that started the clock */
     uint64_t period_ns, wall_period_ns; /* in the last request */
+    bool wants_locks;                   /* likewise: of threads that wait */
     uint64_t clock_deadline_ns, next_drain_ns;
     uint64_t drain_ns;     /* when the present drain began */
     uint64_t drain_end_ns; /* thread_cpu_ns at which it must end */

@@ -8,7 +8,7 @@
 
 static uint32_t key_hash(const struct hash_index *index, const struct count_key *key) {
     uint64_t numbers = (uint64_t)key->label << 52 ^ (uint64_t)key->stack << 32 ^ key->thread;
-    return hash_index_words(index, numbers, key->request);
+    return hash_index_words(index, numbers, key->request ^ (uint64_t)key->lock << 32);
 }
 
 static struct count_entry *find(const struct counts *counts, uint32_t hash,
@@ -18,7 +18,8 @@ static struct count_entry *find(const struct counts *counts, uint32_t hash,
     while ((number = hash_index_next(&counts->index, &probe)) != HASH_INDEX_NONE) {
         struct count_entry *entry = &counts->entries[number];
         if (entry->key.stack == key->stack && entry->key.thread == key->thread &&
-            entry->key.label == key->label && entry->key.request == key->request)
+            entry->key.label == key->label && entry->key.lock == key->lock &&
+            entry->key.request == key->request)
             return entry;
     }
     return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sample counts of one window: a number per (stack, thread, label, request). Bounded. Thread
+ * The sample counts of one window: a number per (stack, thread, label, lock, request). Bounded.
+ * Thread
  * safety: one thread at a time. */
 #ifndef SONDE_SERVICE_ENGINE_COUNTING_COUNTS_H
 #define SONDE_SERVICE_ENGINE_COUNTING_COUNTS_H
@@ -18,7 +19,7 @@
 #define COUNTS_MAX_TOTAL    (1ull << 61) /* of n; captures limit n times the period */
 
 struct count_key {
-    uint32_t stack, thread, label;
+    uint32_t stack, thread, label, lock;
     uint64_t request;
 };
 

@@ -3,7 +3,7 @@
 
 #include "api/profile/select/contentions.h"
 #include "api/profile/timeline.h"
-#include "service/engine/report/report_frames.h"
+#include "service/engine/report/report_locks.h"
 #include "service/engine/report/report_spans.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 /* Whatever measured it, a stack fits: HOST_MAX_DEPTH frames of the process, HOST_MAX_KERNEL of the
  * kernel, notes, and the process itself. */
 #define MAX_FRAMES SONDE_PROFILE_MAX_DEPTH
-#define MAX_LABELS 6
+#define MAX_LABELS 8
 
 /* String ids of the label keys. */
 struct label_keys {
@@ -28,6 +28,7 @@ struct building {
     uint32_t *sample_of[REPORT_MAX_PARTS];     /* of entry: number of the sample */
     struct label_keys keys;
     struct report_spans spans[REPORT_MAX_PARTS];
+    struct report_locks locks;
 };
 
 void report_input_finish(struct report_input *input) {
@@ -146,7 +147,7 @@ static sonde_err add_labels(struct building *building, uint32_t part, const stru
     }
     if (key->request != 0 && !err)
         err = add_request(building, part, key->request, labels, count);
-    return err;
+    return err ? err : report_locks_label(&building->locks, part, key, labels, count);
 }
 
 static sonde_err add_sample(struct building *building, uint32_t part,
@@ -233,6 +234,12 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
     for (uint32_t i = 0; i < input->part_count && !err; i++)
         err = report_spans_init(&building->spans[i], input->parts[i].stacks,
                                 input->parts[i].span_count);
+    building->locks = (struct report_locks){.input = input,
+                                            .frames = &building->frames,
+                                            .frame_of_node = building->frame_of_node,
+                                            .profile = building->profile};
+    if (!err)
+        err = report_locks_init(&building->locks, input->no_symbols ? NULL : symbols);
     for (uint32_t i = 0; i < input->part_count && !err; i++)
         err = add_samples(building, i);
     if (!err && input->has_timeline)
@@ -260,6 +267,7 @@ sonde_err report_build(const struct report_input *input, struct symbol_store *sy
         free(building.sample_of[i]);
     for (uint32_t i = 0; i < input->part_count; i++)
         report_spans_finish(&building.spans[i]);
+    report_locks_finish(&building.locks);
     if (err) {
         sonde_profile_destroy(building.profile);
         building.profile = NULL;

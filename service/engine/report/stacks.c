@@ -97,6 +97,7 @@ struct stacks *stacks_create(uint32_t node_limit, uid_t uid) {
     hash_index_init(&stacks->process_index);
     hash_index_init(&stacks->mapping_index);
     hash_index_init(&stacks->span_index);
+    hash_index_init(&stacks->lock_index);
     if (node_limit == 0 || node_limit > STACKS_MAX_NODES)
         node_limit = STACKS_MAX_NODES;
     bool ok =
@@ -107,6 +108,7 @@ struct stacks *stacks_create(uint32_t node_limit, uid_t uid) {
         add_zeroth(stacks, &stacks->processes, sizeof(struct stack_process),
                    STACKS_MAX_PROCESSES) &&
         add_zeroth(stacks, &stacks->spans, sizeof(struct stack_span), STACKS_MAX_SPANS) &&
+        add_zeroth(stacks, &stacks->locks, sizeof(struct stack_lock), STACKS_MAX_LOCKS) &&
         memory_share_take(&stacks->share, sizeof *stacks);
     if (!ok) {
         stacks_release(stacks);
@@ -131,11 +133,13 @@ void stacks_release(struct stacks *stacks) {
     stable_vector_finish(&stacks->labels);
     stable_vector_finish(&stacks->processes);
     stable_vector_finish(&stacks->spans);
+    stable_vector_finish(&stacks->locks);
     hash_index_finish(&stacks->node_index);
     hash_index_finish(&stacks->thread_index);
     hash_index_finish(&stacks->process_index);
     hash_index_finish(&stacks->mapping_index);
     hash_index_finish(&stacks->span_index);
+    hash_index_finish(&stacks->lock_index);
     memory_share_finish(&stacks->share);
     free(stacks);
 }
@@ -256,6 +260,30 @@ void stacks_add_span(struct stacks *stacks, const struct ring_span *span) {
     memcpy(added->trace_id, span->trace_id, sizeof added->trace_id);
     memcpy(added->span_id, span->span_id, sizeof added->span_id);
     (void)hash_index_add(index, hash, id); /* out of memory: the span may be added twice */
+}
+
+static bool is_same_lock(const struct stack_lock *a, const struct stack_lock *b) {
+    return a->address == b->address && a->pid == b->pid && a->mutex_owner == b->mutex_owner &&
+           a->rwlock_owner == b->rwlock_owner && a->is_plain_wait == b->is_plain_wait;
+}
+
+uint32_t stacks_add_lock(struct stacks *stacks, const struct stack_lock *lock) {
+    struct hash_index *index = &stacks->lock_index;
+    uint64_t owners = (uint64_t)lock->mutex_owner << 32 | lock->rwlock_owner;
+    uint32_t hash = hash_index_words(index, lock->address ^ (uint64_t)lock->pid << 48, owners), id;
+    struct hash_probe probe = hash_probe(hash);
+    while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE)
+        if (is_same_lock(stacks_lock(stacks, id), lock))
+            return id;
+    static const struct stack_lock others;
+    bool is_last = stacks->locks.count == STACKS_MAX_LOCKS - 1;
+    if (stacks->locks.count == STACKS_MAX_LOCKS)
+        return STACKS_MAX_LOCKS - 1;
+    struct stack_lock *added = add_item(stacks, &stacks->locks, index, hash, &id);
+    if (!added)
+        return STACKS_FULL;
+    *added = is_last ? others : *lock;
+    return id;
 }
 
 uint32_t stacks_add_note(struct stacks *stacks, uint32_t parent, enum stack_note note) {

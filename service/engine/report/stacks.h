@@ -25,6 +25,7 @@
 #define STACKS_MAX_LABELS    4096u
 #define STACKS_MAX_PROCESSES 4096u
 #define STACKS_MAX_SPANS     65536u
+#define STACKS_MAX_LOCKS     16384u /* with each of their owners */
 #define STACKS_FULL          UINT32_MAX
 #define STACKS_NOTE          UINT32_MAX       /* instead of a mapping: pc is an enum stack_note */
 #define STACKS_PROCESS       (UINT32_MAX - 1) /* likewise: pc is a number in `processes` */
@@ -98,12 +99,22 @@ struct stack_span {
     uint8_t trace_id[16], span_id[8];
 };
 
+/* A lock that threads wait for. Its kind is known when its functions have names: a mutex and a
+ * read-write lock have their owner in different places. */
+struct stack_lock {
+    uint64_t address; /* of the futex; 0: all those beyond STACKS_MAX_LOCKS */
+    uint32_t pid;
+    uint32_t mutex_owner, rwlock_owner; /* numbers in `threads`; 0 = unknown */
+    bool is_plain_wait;                 /* not for a condition variable */
+};
+
 struct stacks {
     _Atomic uint32_t refs;
     uint32_t serial;
     /* Item 0 means "none". */
-    struct stable_vector nodes, threads, mappings, labels, processes, spans;
-    struct hash_index node_index, thread_index, process_index, mapping_index, span_index;
+    struct stable_vector nodes, threads, mappings, labels, processes, spans, locks;
+    struct hash_index node_index, thread_index, process_index, mapping_index, span_index,
+        lock_index;
     struct memory_share share;
     bool lacks_memory;                    /* the share has refused the last item */
     uint16_t label_of[STACKS_MAX_LABELS]; /* the guest's label id -> number, 0 = none */
@@ -125,6 +136,8 @@ uint32_t stacks_add_process(struct stacks *stacks, const char *text);
 uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping);
 /* The first text of a label id is final. */
 uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *text);
+/* Those beyond STACKS_MAX_LOCKS share a number. */
+uint32_t stacks_add_lock(struct stacks *stacks, const struct stack_lock *lock);
 /* Keeps what a request number stands for. Spans beyond STACKS_MAX_SPANS stay numbers. */
 void stacks_add_span(struct stacks *stacks, const struct ring_span *span);
 
@@ -137,6 +150,10 @@ uint32_t stacks_add_note(struct stacks *stacks, uint32_t parent, enum stack_note
 
 static inline const struct stack_node *stacks_node(const struct stacks *stacks, uint32_t id) {
     return stable_vector_at(&stacks->nodes, id);
+}
+
+static inline const struct stack_lock *stacks_lock(const struct stacks *stacks, uint32_t id) {
+    return stable_vector_at(&stacks->locks, id);
 }
 
 static inline const char *stacks_process(const struct stacks *stacks, uint64_t id) {

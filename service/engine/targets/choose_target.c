@@ -201,7 +201,7 @@ static sonde_err choose_of_attached(struct engine *engine, const struct engine_c
                                     const char **note, struct sonde_diag *diag) {
     if (source == ENGINE_GUEST)
         return SONDE_OK;
-    if (source == ENGINE_AUTOMATIC) {
+    if (source == ENGINE_AUTOMATIC && !spec->has_locks) {
         if (prefers_host(engine, spec, *target, note) && take_host_of(engine, target, NULL))
             *note = "";
         return SONDE_OK;
@@ -221,6 +221,9 @@ sonde_err find_for_cpu(struct engine *engine, const struct engine_cpu_spec *spec
     *note = "";
     if (sonde_event_is_counted(spec->event))
         return find_counted(engine, spec, target, diag);
+    if (spec->has_locks && spec->source == ENGINE_GUEST)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "locks: only seen from outside; use source auto or host");
     if (spec->target.all && spec->source == ENGINE_GUEST)
         return refuse_several("profiles by the guest", diag);
     if (spec->target.all)

@@ -130,6 +130,17 @@ static __always_inline void copy_stack(struct off_cpu_slot *slot, uint64_t now) 
     slot->stack_bytes = size;
 }
 
+/* The lock may change hands at any moment, so its memory is read here, before the thread sleeps. */
+static __always_inline void copy_lock(struct off_cpu_slot *slot) {
+    slot->has_futex = 0;
+    if (!control.wants_locks || slot->is_waiting_for_cpu ||
+        entry_call(&slot->regs) != ENTRY_CALL_FUTEX)
+        return;
+    slot->has_words =
+        !bpf_probe_read_user(slot->words, sizeof slot->words, (void *)entry_first(&slot->regs));
+    slot->has_futex = 1;
+}
+
 struct ids {
     uint32_t pid, tid;
 };
@@ -229,6 +240,7 @@ static __always_inline void leave(struct task_struct *task, bool is_preempted) {
     if (bpf_probe_read_kernel(&slot->regs, sizeof slot->regs, regs))
         return;
     copy_stack(slot, now);
+    copy_lock(slot);
     ENTRY_STORE_IN_ORDER(&slot->start_ns, now);
 }
 

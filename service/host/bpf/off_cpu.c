@@ -191,7 +191,24 @@ void off_cpu_set_period(struct off_cpu *off_cpu, uint64_t period_ns) {
     __atomic_store_n(&off_cpu->control->period_ns, period_ns, __ATOMIC_RELAXED);
 }
 
+void off_cpu_set_locks(struct off_cpu *off_cpu, bool are_wanted) {
+    __atomic_store_n(&off_cpu->control->wants_locks, are_wanted, __ATOMIC_RELAXED);
+}
+
 /* --- Records ----------------------------------------------------------------------------------*/
+
+_Static_assert(OFF_CPU_WORDS == HOST_FUTEX_WORDS, "the program copies what a record has");
+
+/* Only calls of the 64-bit interface are known. */
+static struct host_futex futex_of(const struct off_cpu_slot *slot) {
+    struct host_futex futex = {0};
+    if (!slot->has_futex || entry_bits(&slot->regs) != 64 ||
+        !host_futex_read_call(entry_first(&slot->regs), entry_second(&slot->regs), &futex))
+        return futex;
+    futex.has_words = slot->has_words;
+    memcpy(futex.words, slot->words, sizeof futex.words);
+    return futex;
+}
 
 static void deliver(const struct off_cpu *off_cpu, const struct off_cpu_slot *slot,
                     uint64_t weight_ns, double waits, uint64_t end_ns) {
@@ -209,6 +226,7 @@ static void deliver(const struct off_cpu *off_cpu, const struct off_cpu_slot *sl
                             : HOST_ABI_NONE,
         .is_in_kernel = true,
         .is_waiting_for_cpu = slot->is_waiting_for_cpu,
+        .futex = futex_of(slot),
         .stack = slot->stack,
         .stack_bytes = slot->stack_bytes,
         .asked_bytes = off_cpu->stack_bytes,

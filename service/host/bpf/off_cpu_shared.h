@@ -20,6 +20,7 @@
 #define OFF_CPU_CPUS      1024u
 #define OFF_CPU_MIN_STACK 1024u
 #define OFF_CPU_MAX_STACK 16384u
+#define OFF_CPU_WORDS     5u /* of 4 bytes, from a futex on: see host_futex */
 
 /* One thread. start_ns is written last when the thread leaves its CPU and cleared first when it
  * returns, so a reader that sees the same start_ns before and after has read one state. */
@@ -33,7 +34,11 @@ struct off_cpu_slot {
     uint32_t stack_bytes;             /* copied from the stack pointer on */
     uint64_t cpu_ns;                  /* the thread's CPU time when it left */
     uint64_t stack_end, end_until_ns; /* the kernel's note where the stack's mapping ends */
-    struct entry_registers regs;      /* of its entry into the kernel */
+    uint32_t has_futex;               /* it waits for one, and locks were asked for */
+    uint32_t has_words;
+    uint32_t words[OFF_CPU_WORDS]; /* the memory of the futex when the thread left */
+    uint32_t reserved;
+    struct entry_registers regs; /* of its entry into the kernel */
     uint8_t stack[];
 };
 
@@ -46,6 +51,7 @@ struct off_cpu_counters {
 struct off_cpu_control {
     uint64_t threshold_ns;
     uint64_t period_ns;                  /* 0 = send every wait */
+    uint64_t wants_locks;                /* of threads that wait for a futex */
     uint64_t watched[OFF_CPU_PIDS / 64]; /* a bit per process */
     uint32_t tids[OFF_CPU_SLOTS];        /* the kernel's id of the thread in each slot; 0 = free */
     struct off_cpu_counters cpus[OFF_CPU_CPUS];

@@ -11,9 +11,14 @@
 #define ENTRY_MODE    0xfu  /* exception level and stack bits of pstate; 0 = user mode */
 #define ENTRY_MODE_32 0x10u /* 32-bit mode */
 
-/* The beginning of the kernel's struct pt_regs. */
+#define ENTRY_CALL_FUTEX 98
+
+/* The beginning of the kernel's struct pt_regs, of little-endian kernels. */
 struct entry_registers {
     uint64_t x[31], sp, pc, pstate;
+    uint64_t first_argument; /* x[0] at the entry */
+    int32_t call;
+    uint32_t unused;
 };
 
 static inline uint64_t entry_sp(const struct entry_registers *entry) {
@@ -23,6 +28,19 @@ static inline uint64_t entry_sp(const struct entry_registers *entry) {
 /* 64 or 32: what the program is made for; 0 = the kernel was not entered from user mode. */
 static inline unsigned entry_bits(const struct entry_registers *entry) {
     return entry->pstate & ENTRY_MODE ? 0 : entry->pstate & ENTRY_MODE_32 ? 32 : 64;
+}
+
+/* The system call that the program made; -1 = it entered the kernel for another reason. */
+static inline int64_t entry_call(const struct entry_registers *entry) {
+    return entry->call;
+}
+
+/* Its first two arguments. */
+static inline uint64_t entry_first(const struct entry_registers *entry) {
+    return entry->first_argument;
+}
+static inline uint64_t entry_second(const struct entry_registers *entry) {
+    return entry->x[1];
 }
 
 /* All are known. */

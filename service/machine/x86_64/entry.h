@@ -11,6 +11,8 @@
 #define ENTRY_CODE_64 0x33u
 #define ENTRY_CODE_32 0x23u
 
+#define ENTRY_CALL_FUTEX 202
+
 /* The kernel's struct pt_regs. */
 struct entry_registers {
     uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rax, rcx, rdx, rsi, rdi;
@@ -24,6 +26,19 @@ static inline uint64_t entry_sp(const struct entry_registers *entry) {
 /* 64 or 32: what the program is made for; 0 = it was not a program that entered the kernel. */
 static inline unsigned entry_bits(const struct entry_registers *entry) {
     return entry->cs == ENTRY_CODE_64 ? 64 : entry->cs == ENTRY_CODE_32 ? 32 : 0;
+}
+
+/* The system call that the program made; -1 = it entered the kernel for another reason. */
+static inline int64_t entry_call(const struct entry_registers *entry) {
+    return (int64_t)entry->orig_rax;
+}
+
+/* Its first two arguments. */
+static inline uint64_t entry_first(const struct entry_registers *entry) {
+    return entry->rdi;
+}
+static inline uint64_t entry_second(const struct entry_registers *entry) {
+    return entry->rsi;
 }
 
 /* All are known. */

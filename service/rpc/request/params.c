@@ -260,6 +260,9 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const ui
         spec->event != SONDE_OFF_CPU)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                          "rendering.hide_idle: only for mode WALL and OFF_CPU");
+    if (!err && request->locks && spec->event != SONDE_WALL && spec->event != SONDE_OFF_CPU)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "locks: only for mode WALL and OFF_CPU");
+    spec->has_locks = request->locks;
     if (!err && request->only_locks && !request->as_contentions)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "only_locks: only with as_contentions");
     return err;

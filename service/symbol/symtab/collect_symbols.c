@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collected are functions, IFUNCs and untyped labels (assembly) inside executable sections. Not
- * collected are undefined and absolute symbols, data, TLS, mapping symbols, local labels, and
- * symbols at address 0, which some linkers leave behind for discarded code. */
+ * Collected are functions, IFUNCs and untyped labels (assembly) inside executable sections, and
+ * variables that the program may write: locks are such. Not collected are undefined and absolute
+ * symbols, constants, TLS, mapping symbols, local labels, and symbols at address 0, which some
+ * linkers leave behind for discarded code. */
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include "api/base/array.h"
@@ -42,12 +43,27 @@ static int compare_text(const void *left, const void *right) {
     return (a->start > b->start) - (a->start < b->start);
 }
 
-static void add_text(struct symbol_collection *collection, uint64_t start, uint64_t size) {
+static void add_text(struct symbol_collection *collection, uint64_t start, uint64_t size,
+                     bool is_data) {
     if (size > 0 && size <= UINT64_MAX - start)
-        collection->text[collection->text_count++] = (struct symbol_text){start, start + size};
+        collection->text[collection->text_count++] =
+            (struct symbol_text){start, start + size, is_data};
 }
 
-/* Collects the executable sections, or the executable segments of a file without sections. */
+/* What ld.so makes read-only again holds no lock, and has a symbol for each class. */
+static bool is_variables(const struct elf_file *elf, const Elf64_Shdr *section) {
+    uint64_t flags = section->sh_flags & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR | SHF_TLS);
+    for (uint32_t i = 0; i < elf->segment_count; i++) {
+        const Elf64_Phdr *segment = &elf->segments[i];
+        if (segment->p_type == PT_GNU_RELRO &&
+            section->sh_addr - segment->p_vaddr < segment->p_memsz)
+            return false;
+    }
+    return flags == (SHF_ALLOC | SHF_WRITE);
+}
+
+/* Collects the sections of code and variables, or the executable segments of a file without
+ * sections. */
 static sonde_err collect_text(const struct elf_file *elf, struct symbol_collection *collection) {
     collection->text =
         calloc(elf->section_count + elf->segment_count + 1, sizeof *collection->text);
@@ -56,11 +72,13 @@ static sonde_err collect_text(const struct elf_file *elf, struct symbol_collecti
     for (uint32_t i = 0; i < elf->section_count; i++) {
         const Elf64_Shdr *section = &elf->sections[i];
         if ((section->sh_flags & SHF_ALLOC) && (section->sh_flags & SHF_EXECINSTR))
-            add_text(collection, section->sh_addr, section->sh_size);
+            add_text(collection, section->sh_addr, section->sh_size, false);
+        else if (is_variables(elf, section))
+            add_text(collection, section->sh_addr, section->sh_size, true);
     }
     for (uint32_t i = 0; i < elf->segment_count && elf->section_count == 0; i++)
         if (elf->segments[i].p_type == PT_LOAD && (elf->segments[i].p_flags & PF_X))
-            add_text(collection, elf->segments[i].p_vaddr, elf->segments[i].p_memsz);
+            add_text(collection, elf->segments[i].p_vaddr, elf->segments[i].p_memsz, false);
     qsort(collection->text, collection->text_count, sizeof *collection->text, compare_text);
     return SONDE_OK;
 }
@@ -86,6 +104,8 @@ static bool type_counts(const Elf64_Sym *symbol) {
     case STT_GNU_IFUNC:
     case STT_NOTYPE:
         break;
+    case STT_OBJECT:
+        return symbol->st_size > 0 && symbol->st_shndx < SHN_LORESERVE && symbol->st_shndx > 0;
     default:
         return false;
     }
@@ -106,7 +126,8 @@ static bool name_counts(const Elf64_Sym *symbol, const char *name) {
 static void add_symbol(struct symbol_collection *collection, const Elf64_Sym *symbol, uint32_t name,
                        enum source source) {
     const struct symbol_text *text = symbol_collection_text(collection, symbol->st_value);
-    if (!text)
+    bool is_data = ELF64_ST_TYPE(symbol->st_info) == STT_OBJECT;
+    if (!text || text->is_data != is_data)
         return;
     uint64_t room = text->end - symbol->st_value;
     uint64_t size = symbol->st_size < room ? symbol->st_size : room;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collects the function symbols of one file from its best source: .symtab of the file or of its
- * debug file, else the table of Go's runtime, else .gnu_debugdata together with .dynsym, else
- * .dynsym alone. PLT entries, which have no symbols, also get names, as does libstdc++'s function
- * that runs a std::thread. Functions that only .eh_frame_hdr knows get unnamed symbols. The result
- * is an unsorted list, clipped to executable sections, from which symbol_table_build.c builds a
- * table. Thread safety: one thread per collection. */
+ * Collects the symbols of functions and variables of one file from its best source: .symtab of the
+ * file or of its debug file, else the table of Go's runtime, else .gnu_debugdata together with
+ * .dynsym, else .dynsym alone. PLT entries, which have no symbols, also get names, as does
+ * libstdc++'s function that runs a std::thread. Functions that only .eh_frame_hdr knows get unnamed
+ * symbols. The result is an unsorted list, clipped to sections, from which symbol_table_build.c
+ * builds a table. Thread safety: one thread per collection. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 #define SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 
@@ -28,7 +28,8 @@ struct symbol_raw {
 };
 
 struct symbol_text {
-    uint64_t start, end; /* one executable section */
+    uint64_t start, end; /* one section */
+    bool is_data;        /* with variables, not code */
 };
 
 struct symbol_collection {
@@ -54,7 +55,7 @@ void symbol_collection_add(struct symbol_collection *collection, struct symbol_r
 /* Appends name and tail to the names and returns the offset for symbol_raw.name. */
 uint32_t symbol_collection_name(struct symbol_collection *collection, const char *name, size_t len,
                                 const char *tail);
-/* The executable section that contains the address; NULL = none. */
+/* The section that contains the address; NULL = none. */
 const struct symbol_text *symbol_collection_text(const struct symbol_collection *collection,
                                                  uint64_t address);
 /* Collects the functions of a Go program (go_symbols.c). Returns false if the file is not one. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The symbol table of one file: its functions by address, without inlined functions and lines. It
- * is an immutable image, the same in memory and in the cache.
+ * The symbol table of one file: its functions and variables by address, without inlined functions
+ * and lines. It is an immutable image, the same in memory and in the cache.
  *
  *     header | segment starts u16[] | buckets u32[] | segment symbols u32[] | symbols | strings
  *
@@ -17,7 +17,7 @@
 #include "service/symbol/table/bucket_index.h"
 
 #define SYMBOL_TABLE_MAGIC   0x316d7953646e6f53ull /* "SondSym1" */
-#define SYMBOL_TABLE_VERSION 4u
+#define SYMBOL_TABLE_VERSION 5u
 #define SYMBOL_NO_SYMBOL     UINT32_MAX
 #define SYMBOL_IDENTITY_MAX  FILE_IDENTITY_MAX
 

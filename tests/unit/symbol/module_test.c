@@ -420,6 +420,34 @@ TEST(trap_8_ifuncs_and_untyped_labels_count_and_data_does_not) {
     symbol_store_destroy(store);
 }
 
+TEST(variables_have_names_but_constants_and_labels_of_data_have_none) {
+    fixture_write(
+        "variables.c",
+        "long filled[4] = {1}, empty[4];\nstatic volatile long own = 3;\nextern char edge[];\n"
+        "__asm__(\".data\\nedge: .quad 1, 2\\n.text\");\nconst long constant[4] = {1};\n"
+        "extern long *const relocated[2]; long *const relocated[2] = {empty};\n"
+        "int main(void) { return (int)(filled[0] + empty[1] + own + edge[0] + "
+        "constant[1]) + !relocated[0]; }\n");
+    fixture_must("gcc", "gcc -O1 -fpie -pie -Wl,-z,relro,-z,now variables.c -o variables");
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    const char *program = fixture_path("variables");
+    static const struct {
+        const char *symbol;
+        bool is_named;
+    } rows[] = {{"filled", true}, {"empty", true},     {"own", true},
+                {"edge", false},  {"constant", false}, {"relocated", false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        uint64_t address = fixture_nm(program, rows[i].symbol);
+        struct fixture_answer answer = fixture_name_in(store, program, address + 5);
+        CHECK(address);
+        CHECK_STR(answer.name, rows[i].is_named ? rows[i].symbol : "");
+        CHECK_INT(answer.offset, ==, rows[i].is_named ? 5 : 0);
+    }
+    uint64_t end = fixture_nm(program, "empty") + 4 * sizeof(long);
+    CHECK(strcmp(fixture_name_in(store, program, end).name, "empty") != 0);
+    symbol_store_destroy(store);
+}
+
 TEST(anonymous_memory_and_missing_files_have_no_names_but_a_reason) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct symbol_mapping mapping = {.start = 0x1000, .end = 0x2000, .path = ""};

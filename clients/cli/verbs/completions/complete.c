@@ -138,6 +138,7 @@ static const struct arguments {
     {"growth", false, complete_processes, NULL},
     {"live", false, complete_processes, NULL},
     {"threads", false, complete_processes, NULL},
+    {"locks", false, complete_processes, NULL},
     {"symbol", false, complete_processes, NULL},
     {"diff", false, print_captures_and_files, print_captures_and_files},
     {"captures", false, complete_captures, NULL},

@@ -3,12 +3,14 @@
 
 #include "api/base/array.h"
 #include "service/engine/core/target.h"
+#include "service/process/foreign_memory.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MS          1000000ll
@@ -37,6 +39,7 @@ struct look_thread {
     uint64_t *pcs; /* NULL = no stack yet */
     uint32_t count;
     enum stack_end end;
+    struct host_futex futex; /* it waits for, with this stack */
 };
 
 struct look *look_create(struct engine *engine, pid_t pid, uint64_t period_ns, uint64_t seed) {
@@ -155,6 +158,7 @@ static void add_wait(struct look *look, const struct look_thread *thread, int64_
     wait->pcs = thread->pcs;
     wait->count = thread->count;
     wait->end = thread->end;
+    wait->futex = thread->futex;
 }
 
 /* At most two waits per thread and round. */
@@ -241,16 +245,27 @@ static void keep_stack(struct look *look, struct look_thread *thread,
     thread->is_stack_known = true;
 }
 
+static struct host_futex read_futex(const struct look *look, const struct tracee_snapshot *at) {
+    struct host_futex futex = {0};
+    if (at->call != SYS_futex || !host_futex_read_call(at->arguments[0], at->arguments[1], &futex))
+        return (struct host_futex){0};
+    futex.has_words = foreign_memory_read(look->process.pid, futex.address, futex.words,
+                                          sizeof futex.words) == sizeof futex.words;
+    return futex;
+}
+
 static void find_stack(struct look *look, struct look_thread *thread,
                        const struct tracee_snapshot *before) {
     uint64_t pcs[LOOK_MAX_DEPTH];
     struct unwind_remote_walk walk = {.pcs = pcs, .capacity = LOOK_MAX_DEPTH};
     struct blocked_thread blocked = {
         .process = look->process.pid, .tid = thread->tid, .task_dir = look->task_dir};
+    struct host_futex futex = read_futex(look, before);
     thread->is_stack_known = false;
     if (!has_code(look, thread->seen_ns) ||
         blocked_walk(&look->code, &blocked, before, &walk) != BLOCKED_WALKED)
         return;
+    thread->futex = futex;
     keep_stack(look, thread, &walk);
 }
 

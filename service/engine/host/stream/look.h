@@ -16,6 +16,7 @@
 
 #include "service/engine/code/blocked_walk.h"
 #include "service/engine/report/stacks.h"
+#include "service/host/futex.h"
 
 #define LOOK_MAX_THREADS 16384u /* of one process; the others are not looked at */
 #define LOOK_MAX_DEPTH   512u
@@ -29,6 +30,7 @@ struct look_wait {
     const uint64_t *pcs;           /* leaf first, as in unwind_remote_walk */
     uint32_t count;
     enum stack_end end;
+    struct host_futex futex; /* that it waits for */
 };
 
 struct look_thread;

@@ -144,6 +144,41 @@ static const char *thread_name(struct host_stream *stream, const struct host_rec
     return name ? name : "";
 }
 
+/* The number in target's threads of a lock's owner; 0 = unknown. */
+static uint32_t add_owner(const struct target *target, const struct walked *walked,
+                          uint32_t claimed) {
+    struct host_record owner = {.pid = walked->process->pid};
+    struct host_stream *stream = walked->process->stream;
+    owner.tid = claimed ? lock_owners_find(&stream->owners, owner.pid, claimed) : 0;
+    if (!owner.tid)
+        return 0;
+    uint32_t pid = walked->is_shared ? (uint32_t)owner.pid : 0;
+    return stacks_add_thread(target->stacks, pid, (uint32_t)owner.tid, thread_name(stream, &owner));
+}
+
+static bool counts_locks(const struct target *target) {
+    const struct cpu_capture *capture = target->captures;
+    while (capture && !(capture->spec.has_locks && cpu_capture_is_counting(capture)))
+        capture = capture->next;
+    return capture;
+}
+
+static uint32_t add_lock(const struct target *target, const struct walked *walked) {
+    const struct host_futex *futex = &walked->record->sample.futex;
+    if (!futex->address || !counts_locks(target))
+        return 0;
+    struct stack_lock lock = {
+        .address = futex->address,
+        .pid = (uint32_t)walked->process->pid,
+        .mutex_owner = add_owner(target, walked, host_futex_mutex_owner(futex)),
+        .rwlock_owner = add_owner(target, walked, host_futex_rwlock_owner(futex)),
+        .is_plain_wait = host_futex_is_plain_wait(futex),
+    };
+    if (lock.mutex_owner == STACKS_FULL || lock.rwlock_owner == STACKS_FULL)
+        return STACKS_FULL;
+    return stacks_add_lock(target->stacks, &lock);
+}
+
 static struct count_key key_of(void *context, struct target *target) {
     const struct walked *walked = context;
     const struct host_record *record = walked->record;
@@ -153,6 +188,7 @@ static struct count_key key_of(void *context, struct target *target) {
         .stack = add_stack(target, walked),
         .thread = stacks_add_thread(target->stacks, pid, (uint32_t)record->tid,
                                     thread_name(stream, record)),
+        .lock = add_lock(target, walked),
     };
 }
 

@@ -10,6 +10,7 @@
 #ifndef SONDE_SERVICE_ENGINE_HOST_STREAM_STREAM_H
 #define SONDE_SERVICE_ENGINE_HOST_STREAM_STREAM_H
 
+#include "service/engine/host/locks/lock_owners.h"
 #include "service/engine/host/stream/counted.h"
 #include "service/engine/host/stream/host_target.h"
 #include "service/engine/host/stream/process.h"
@@ -117,6 +118,7 @@ struct host_stream {
 
     struct process_table processes;
     struct thread_names names;
+    struct lock_owners owners;
     struct unwind_walker *walker;
     struct park park;
     struct waits *waits; /* time off the CPU (waits.h); NULL = none was asked for */

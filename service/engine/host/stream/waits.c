@@ -23,6 +23,13 @@ static uint64_t wanted_period(const struct host_stream *stream) {
     return period_ns;
 }
 
+static bool wants_locks(const struct host_stream *stream) {
+    bool are_wanted = false;
+    for (const struct target *target = stream->targets; target; target = target->host->next)
+        are_wanted |= target->wants_locks;
+    return are_wanted;
+}
+
 static struct waits *get(struct host_stream *stream) {
     if (!stream->waits)
         stream->waits = calloc(1, sizeof *stream->waits);
@@ -74,6 +81,7 @@ void waits_opened(struct waits *waits, struct off_cpu *off_cpu, const struct son
     waits->next_ns = 1;
     if (off_cpu) {
         off_cpu_set_period(off_cpu, waits->period_ns);
+        off_cpu_set_locks(off_cpu, wants_locks(waits->stream));
         off_cpu_watch_all(off_cpu, is_all);
         watch_ring(waits);
     } else {
@@ -92,6 +100,7 @@ static void count_wait(struct host_process *process, const struct look_wait *wai
     record.sample = (struct host_sample){.weight_ns = wait->ns,
                                          .span_ns = wait->end_ns - wait->since_ns,
                                          .waits = (double)wait->begun,
+                                         .futex = wait->futex,
                                          .abi = HOST_ABI_64};
     const struct walked_stack stack = {wait->pcs, wait->count, wait->end, wait->note};
     sample_add_walked(process->stream, process, &record, &stack);
@@ -172,8 +181,10 @@ void waits_ask(struct host_stream *stream) {
         flush_bpf(waits);
     waits->period_ns = wanted_ns;
     waits->next_flush_ns = wanted_ns ? waits->next_flush_ns : 0;
-    if (waits->state == WAITS_BPF && wanted_ns)
+    if (waits->state == WAITS_BPF && wanted_ns) {
         off_cpu_set_period(waits->off_cpu, wanted_ns);
+        off_cpu_set_locks(waits->off_cpu, wants_locks(stream));
+    }
     if (waits->state == WAITS_OFF && waits_start_opening(waits))
         waits->state = WAITS_OPENING;
 }

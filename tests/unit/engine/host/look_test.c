@@ -51,6 +51,8 @@ struct scene {
 };
 
 static struct shared *shared;
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER; /* by the process's first thread */
+static bool has_waiter;                                  /* another one waits for it */
 static int never[2]; /* a pipe that nobody writes to, until the end of the sleeper */
 
 /* Aligned so that a range of FUNCTION bytes is one function under sanitizers, too. */
@@ -80,8 +82,17 @@ __attribute__((aligned(FUNCTION))) static void *run_role(void *argument) {
     return NULL;
 }
 
+static void *wait_for_lock(void *unused) {
+    pthread_mutex_lock(&held);
+    return NULL;
+}
+
 static _Noreturn void run_process(void) {
+    pthread_t waiter;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (has_waiter &&
+        (pthread_mutex_lock(&held) || pthread_create(&waiter, NULL, wait_for_lock, NULL)))
+        _exit(1);
     for (uintptr_t role = 0; role < ROLES; role++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, run_role, (void *)role))
@@ -251,6 +262,26 @@ TEST(when_all_threads_have_run_no_further_round_is_due) {
     waitpid(scene.pid, NULL, 0);
     round_of(&scene, sums, false);
     CHECK(scene.look->is_gone);
+    finish(&scene);
+}
+
+TEST(a_thread_in_a_futex_has_its_lock_with_the_owner) {
+    struct scene scene;
+    uint32_t waits = 0;
+    has_waiter = true;
+    start(&scene, false);
+    has_waiter = false;
+    round_of(&scene, NULL, false);
+    sleep_ns(20 * MS);
+    round_of(&scene, NULL, true);
+    for (uint32_t i = 0; i < scene.look->wait_count; i++) {
+        const struct host_futex *futex = &scene.look->waits[i].futex;
+        if (futex->address != (uint64_t)(uintptr_t)&held)
+            continue;
+        CHECK_INT(host_futex_mutex_owner(futex), ==, scene.pid);
+        waits++;
+    }
+    CHECK_INT(waits, ==, 1);
     finish(&scene);
 }
 

@@ -177,6 +177,26 @@ TEST(spans_are_kept_once_and_up_to_the_limit) {
     stacks_release(stacks);
 }
 
+TEST(locks_are_kept_with_their_owners_and_those_beyond_the_limit_share_a_number) {
+    struct stacks *stacks = stacks_create(0, 0);
+    struct stack_lock lock = {.address = 4096, .pid = 1, .mutex_owner = 1};
+    uint32_t first = stacks_add_lock(stacks, &lock);
+    CHECK_INT(first, !=, 0);
+    CHECK_INT(stacks_add_lock(stacks, &lock), ==, first);
+    lock.mutex_owner = 2;
+    CHECK_INT(stacks_add_lock(stacks, &lock), !=, first);
+    for (uint64_t i = 1; i < 2 * STACKS_MAX_LOCKS; i++) {
+        lock.address = 4096 + 64 * i;
+        CHECK_INT(stacks_add_lock(stacks, &lock), <, STACKS_MAX_LOCKS);
+    }
+    CHECK_INT(stacks->locks.count, ==, STACKS_MAX_LOCKS);
+    CHECK_INT(stacks_add_lock(stacks, &lock), ==, STACKS_MAX_LOCKS - 1);
+    CHECK(stacks_lock(stacks, STACKS_MAX_LOCKS - 1)->address == 0);
+    lock = (struct stack_lock){.address = 4096, .pid = 1, .mutex_owner = 1};
+    CHECK_INT(stacks_add_lock(stacks, &lock), ==, first);
+    stacks_release(stacks);
+}
+
 TEST(a_thread_of_several_processes_is_numbered_by_pid_and_tid) {
     struct stacks *stacks = stacks_create(0, 0);
     uint32_t one = stacks_add_thread(stacks, 10, 11, "io"),

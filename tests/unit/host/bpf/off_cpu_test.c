@@ -7,6 +7,7 @@
 #include "service/host/bpf/off_cpu_shared.h"
 #include "tests/unit/check.h"
 
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,8 +28,7 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* --- A process that does what it is told --------------------------------------------------------
- */
+/* --- A process that does what it is told ------------------------------------------------------ */
 
 /* The child waits for a letter, does it, and answers. */
 struct child {
@@ -83,6 +83,13 @@ static void sleep_small(uint64_t *slept_ns) {
     swapcontext(&here, &there);
 }
 
+/* Waits for a word as for a mutex. */
+static void wait_for_lock(void) {
+    static uint32_t words[8] __attribute__((aligned(8))) = {2, 0, 4242};
+    struct timespec time = {.tv_nsec = 20 * MS};
+    (void)syscall(SYS_futex, words, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, &time, NULL, 0);
+}
+
 static void spin(uint64_t ns) {
     for (uint64_t end = now_ns() + ns; now_ns() < end;) {
     }
@@ -105,6 +112,10 @@ static void obey(char letter, uint64_t *slept_ns) {
         break;
     case 's':
         spin(100 * MS);
+        break;
+    case 'f':
+        wait_for_lock();
+        sleep_long(slept_ns);
         break;
     default:
         _exit(0);
@@ -169,15 +180,15 @@ static void await_blocked(const struct child *child) {
     }
 }
 
-/* --- What was recorded --------------------------------------------------------------------------
- */
+/* --- What was recorded ------------------------------------------------------------------------ */
 
 struct seen {
     pid_t pid; /* whose records are expected */
     uint64_t records, ns, waiting_ns, others, lost, blocked;
     uint64_t in_long_ns; /* with sleep_long on the stack */
     uint32_t least_stack;
-    bool has_bad; /* a record that no process can cause */
+    uint32_t futexes; /* with the memory of the lock */
+    bool has_bad;     /* a record that no process can cause */
 };
 
 static bool has_pc_in(const struct host_sample *sample, const void *function, size_t bytes) {
@@ -206,6 +217,8 @@ static void on_record(void *context, const struct host_record *record) {
     seen->blocked += !sample->is_waiting_for_cpu;
     seen->waiting_ns += sample->is_waiting_for_cpu ? sample->weight_ns : 0;
     seen->in_long_ns += has_pc_in(sample, sleep_long, 1024) ? sample->weight_ns : 0;
+    seen->futexes +=
+        host_futex_is_plain_wait(&sample->futex) && host_futex_mutex_owner(&sample->futex) == 4242;
     if (sample->stack_bytes < seen->least_stack)
         seen->least_stack = sample->stack_bytes;
 }
@@ -243,8 +256,7 @@ static void finish(struct off_cpu *off_cpu, struct child *child) {
     end_child(child);
 }
 
-/* --- Tests --------------------------------------------------------------------------------------
- */
+/* --- Tests ------------------------------------------------------------------------------------ */
 
 TEST(waits_are_recorded_with_their_time_and_stack) {
     struct off_cpu *off_cpu = open_with((struct off_cpu_options){.threshold_ns = MS});
@@ -273,6 +285,20 @@ TEST(a_stack_that_ends_early_is_copied_to_its_end) {
     CHECK_INT(seen.least_stack, >, 64);
     CHECK_INT(seen.least_stack, <, 8192);
     CHECK_NEAR(seen.in_long_ns, *child.slept_ns, 0.1 * (double)*child.slept_ns);
+    finish(off_cpu, &child);
+}
+
+TEST(a_wait_for_a_futex_has_the_memory_of_the_lock_if_locks_are_wanted) {
+    struct off_cpu *off_cpu = open_with((struct off_cpu_options){.threshold_ns = MS});
+    struct child child = start_child();
+    await_blocked(&child);
+    CHECK(off_cpu_watch(off_cpu, child.pid, true));
+    for (int are_wanted = 0; are_wanted < 2; are_wanted++) {
+        off_cpu_set_locks(off_cpu, are_wanted);
+        order(&child, 'f');
+        await(&child);
+        CHECK_INT(drain(off_cpu, child.pid).futexes, ==, are_wanted);
+    }
     finish(off_cpu, &child);
 }
 

@@ -2,8 +2,8 @@
  *
  * Shared by symbol.c, which resolves addresses, and symbol_files.c, which manages sonded's symbol
  * files. */
-#ifndef SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
-#define SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
+#ifndef SONDE_CLIENTS_CLI_VERBS_SYMBOL_SYMBOL_H
+#define SONDE_CLIENTS_CLI_VERBS_SYMBOL_SYMBOL_H
 
 #include "clients/cli/service.h"
 

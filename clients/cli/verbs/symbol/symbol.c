@@ -2,7 +2,7 @@
  *
  * `sonde symbol`: prints one line per address, "0x401f2a parse_header http.c:212 (+0x1a)". Inlined
  * functions come first, with their callers on lines of their own. */
-#include "clients/cli/verbs/symbol.h"
+#include "clients/cli/verbs/symbol/symbol.h"
 
 #include "clients/cli/json.h"
 #include "clients/cli/verbs/verbs.h"

@@ -3,7 +3,7 @@
  * `sonde symbol --list`, `--evict` and `--upload`. */
 #include "clients/cli/cli.h"
 #include "clients/cli/json.h"
-#include "clients/cli/verbs/symbol.h"
+#include "clients/cli/verbs/symbol/symbol.h"
 
 #include <errno.h>
 #include <fcntl.h>
