@@ -24,9 +24,9 @@ static void answer(struct engine_work *base) {
     };
     static const struct engine_thread_stack stacks[] = {{frames, 3, 2}};
     static const struct engine_thread threads[] = {
-        {10, "main", 'S', "poll_wait", 1500000000, 1000000000, 500000000, 1, 0, ""},
-        {11, "odd\xff\n)", 'R', "", 20000000, 20000000, 0, 1, 31000, ""},
-        {12, "away", 'S', "", 0, 0, 0, 0, 0, "the kernel does not let us look"},
+        {10, "main", 'S', "poll_wait", 1500000000, 1000000000, 500000000, 1, 0, "", NULL},
+        {11, "odd\xff\n)", 'R', "", 20000000, 20000000, 0, 1, 31000, "", NULL},
+        {12, "away", 'S', "", 0, 0, 0, 0, 0, "the kernel does not let us look", NULL},
     };
     struct engine_backtraces all = {
         .target_name = work->target.name,
