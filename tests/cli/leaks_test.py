@@ -98,7 +98,8 @@ def sonde(*words):
 
 
 def leaks(*words):
-    done = sonde("leaks", "shop", "--from", f"-{SPAN_S // HOUR_S}h", *words)
+    begin = () if "--from" in words else ("--from", f"-{SPAN_S // HOUR_S}h")
+    done = sonde("leaks", "shop", *begin, *words)
     check.equal(done.returncode, 0, done.stderr)
     return done.stdout
 
@@ -124,14 +125,48 @@ def test_a_leak_has_its_rate_its_begin_and_the_version_that_brought_it():
 
 def test_the_text_says_it_in_words_and_names_cannot_change_the_terminal():
     text = leaks()
-    for part in ("LEAK  shop::Session::open(", "called by serve < main", "a version began then: 1.5", "1 of 4 allocation sites grows beyond noise and load"):
+    for part in ("LEAK  shop::Session::open(", "called by serve < main", "version 1.5 appeared then", "at the end, in 1 process", "1 of 4 allocation sites grows beyond noise and load"):
         check.contains(text, part)
     assert "\x1b" not in text, text
 
 
 def test_the_selector_chooses_what_is_judged():
-    found = json.loads(leaks("--json", "--selector", "version = '1.4'"))
+    found = json.loads(leaks("--json", "--selector", "version = '1.4'", "--until", str(DEPLOYED)))
+    check.equal((found["judgedSites"], found["processes"][-1]), (len(SITES), 1), "the sites and processes")
     assert not [site for site in found["sites"] if site["verdict"] == "LEAK"], found["sites"]
+    found = json.loads(leaks("--json", "--selector", "version = '1.5'"))
+    check.equal([site["site"] for site in found["sites"] if site["verdict"] == "LEAK"], ["shop::Session::open(int)"], "the leaks of 1.5")
+
+
+def test_a_record_that_begins_and_ends_inside_the_range_is_judged_and_said():
+    words = ("--from", "-20h", "--until", str(NOW + HOUR_S))
+    found = json.loads(leaks(*words, "--json"))
+    check.equal([site["site"] for site in found["sites"] if site["verdict"] == "LEAK"], ["shop::Session::open(int)"], "the leaks")
+    assert found["recordedBlocks"] < len(found["processes"]), found["processes"]
+    check.near(found["firstRecordUnixS"], NOW - SPAN_S, 600, "the first record")
+    text = leaks(*words)
+    for part in ("memory that was allocated before the heap was sampled is not seen", "blocks are recorded"):
+        check.contains(text, part)
+
+
+def test_more_processes_are_no_growth():
+    """A pool that grows from 2 to 25, of which each holds the same."""
+    service = Service(f"unix:{FOLDER}/grpc")
+    stack, everything = SITES["steady"] + ALLOCATOR, []
+    for begin in range(NOW - SPAN_S, NOW, PAUSE_S):
+        for process in range(2 + 23 * (begin - NOW + SPAN_S) // SPAN_S):
+            one = window(len(everything), begin, "mem-inuse", {stack: 100 * MIB + process % 3 * SAMPLE})
+            everything.append({**one, "source": 6, "service": "pool", "instance": f"p{process}", "pid": 100 + process,
+                               "stack": [hashed("stack", "pool", *ids_of(stack))]})
+    stacks = [{"service": "pool", "id": hashed("stack", "pool", *ids_of(stack)), "frames": ids_of(stack)}]
+    deliveries = [{"delivery": at, "windows": everything[at:at + 500], "stacks": stacks, "frames": [frame(name) for name in stack]}
+                  for at in range(0, len(everything), 500)]
+    answers = list(service.Write(iter(deliveries), timeout=60))
+    service.close()
+    check.equal([answer.rejected for answer in answers], [0] * len(deliveries), "the rejected windows")
+    found = json.loads(sonde("leaks", "pool", "--from", f"-{SPAN_S // HOUR_S}h", "--json").stdout)
+    assert found["processes"][0] < 5 and found["processes"][-1] > 20, found["processes"]
+    check.equal(found["sites"], [], "verdicts")
 
 
 def test_a_time_that_is_too_short_or_has_no_live_memory_is_refused_with_what_to_do():

@@ -5,10 +5,12 @@
 
 #include <math.h>
 
-#define EXPLAINED 0.3  /* of the growth: less than this is left without the load's part */
-#define TOGETHER  0.95 /* correlation of time and load from which they cannot be told apart */
-#define PROPER    1.5  /* growth, of the load's growth, up to which it then is the load's */
-#define FITS      0.5  /* of the squares: a load or a bend that leaves more does not count */
+#define LEAST_STEPS (LEAK_LEAST_BLOCKS / 3)
+#define EXPLAINED \
+    0.3 /* below this part of the growth is left without the load's: it is the load's */
+#define TOGETHER 0.95 /* time and load with this correlation cannot be told apart */
+#define PROPER   1.5  /* they then explain this many times the load's own growth */
+#define FITS     0.5  /* a load or a bend counts if it leaves at most this part of the squares */
 
 struct growth {
     double mean, deviation; /* from block to block; of the mean */
@@ -16,21 +18,16 @@ struct growth {
     size_t count;           /* of steps from one block to the next */
 };
 
-static bool has_step(const struct leak_blocks *blocks, size_t i) {
-    double before = blocks->totals[i - 1];
-    return before > 0 && blocks->totals[i] > LEAK_RESTART * before;
-}
-
-/* Of the steps that lead to the blocks from `first` to before `end`. is_bent: the growth becomes
- * slower or faster, which is not noise. The variance then comes from the differences of
+/* Measures the steps that lead to the blocks from `first` to before `end`. is_bent: the growth
+ * becomes slower or faster, which is not noise. The variance then comes from the differences of
  * neighbouring steps (von Neumann, 1941, Annals of Mathematical Statistics 12, page 367), with two
  * thirds of the usual degrees of freedom. */
 static struct growth measure(const struct leak_blocks *blocks, const double *values, size_t first,
                              size_t end, bool is_bent) {
-    struct growth growth = {.deviation = INFINITY};
+    struct growth growth = {.deviation = INFINITY, .degrees = 1};
     double sum = 0, squares = 0, bends = 0, last = 0;
     for (size_t i = first; i < end; i++) {
-        if (!has_step(blocks, i))
+        if (blocks->is_changed[i])
             continue;
         double step = values[i] - values[i - 1];
         sum += step;
@@ -50,7 +47,7 @@ static struct growth measure(const struct leak_blocks *blocks, const double *val
 }
 
 static double tail_of(struct growth growth) {
-    if (growth.count < LEAK_LEAST_BLOCKS / 3 || growth.mean <= 0)
+    if (growth.count < LEAST_STEPS || growth.mean <= 0)
         return 1;
     if (growth.deviation <= 0)
         return 0;
@@ -84,8 +81,6 @@ static struct fit fit(const struct leak_blocks *blocks, const double *values, st
     double n = 0, t = 0, c = 0, y = 0, tt = 0, cc = 0, yy = 0, tc = 0, ty = 0, cy = 0;
     for (size_t i = 0; i < blocks->count; i++) {
         double at = bent(shape, i), used = blocks->traffic[i], value = values[i];
-        if (blocks->totals[i] <= 0)
-            continue;
         n++, t += at, c += used, y += value;
         tt += at * at, cc += used * used, yy += value * value;
         tc += at * used, ty += at * value, cy += used * value;
@@ -107,7 +102,7 @@ static struct fit fit_shapes(const struct leak_blocks *blocks, const double *val
                              bool has_load) {
     struct fit best = fit(blocks, values, (struct shape){0}, has_load);
     double least = best.misfit * FITS;
-    for (size_t i = 2; i < 2 * (blocks->count - LEAK_LEAST_BLOCKS / 3); i++) {
+    for (size_t i = 2; i < 2 * (blocks->count - LEAST_STEPS); i++) {
         struct shape shape = {i / 2, i % 2};
         struct fit found = fit(blocks, values, shape, has_load);
         if (found.misfit >= least)
@@ -166,39 +161,54 @@ static const struct span *find_growth(const struct leak_blocks *blocks, const do
     return surest;
 }
 
+static double sum_of(struct growth growth) {
+    return growth.mean * (double)growth.count;
+}
+
 static enum leak_kind choose(const struct leak_blocks *blocks, const double *values,
                              const double *own, const struct fit *fit, size_t begin) {
-    size_t last = blocks->count - 1;
+    size_t count = blocks->count;
     const struct span *span = find_growth(blocks, own, SPANS);
-    bool is_proper = relative(values, last + 1) < PROPER * relative(blocks->traffic, last + 1);
+    bool is_proper = relative(values, count) < PROPER * relative(blocks->traffic, count);
+    double all = sum_of(measure(blocks, values, begin + 1, count, false));
     if (!span || (fit->together > TOGETHER && is_proper) ||
-        own[last] - own[begin] < EXPLAINED * (values[last] - values[begin]))
+        sum_of(measure(blocks, own, begin + 1, count, false)) < EXPLAINED * all)
         return LEAK_FOLLOWS_TRAFFIC;
     if (span >= spans + SUFFIXES || levels_off(blocks, own, begin))
         return LEAK_LEVELS_OFF;
     return LEAK_GROWS;
 }
 
+/* The sum of the steps that count. */
+static void join(const struct leak_blocks *blocks, const double *values, double *joined) {
+    joined[0] = values[0];
+    for (size_t i = 1; i < blocks->count; i++)
+        joined[i] = joined[i - 1] + (blocks->is_changed[i] ? 0 : values[i] - values[i - 1]);
+}
+
 struct leak_verdict leak_judge(const struct leak_blocks *blocks, const double *values) {
     struct leak_verdict verdict = {0};
-    double own[LEAK_MAX_BLOCKS];
+    double joined[LEAK_MAX_BLOCKS], own[LEAK_MAX_BLOCKS];
     size_t count = blocks->count;
-    if (count < LEAK_LEAST_BLOCKS || count > LEAK_MAX_BLOCKS || !find_growth(blocks, values, SPANS))
+    if (count < LEAK_LEAST_BLOCKS || count > LEAK_MAX_BLOCKS)
         return verdict;
-    struct fit best = fit_best(blocks, values);
+    join(blocks, values, joined);
+    if (!find_growth(blocks, joined, SPANS))
+        return verdict;
+    struct fit best = fit_best(blocks, joined);
     size_t begin = best.shape.ends ? 0 : best.shape.bend;
-    if (values[count - 1] - values[begin] < LEAK_LEAST_SHARE * blocks->totals[count - 1])
+    struct growth growth = measure(blocks, joined, begin + 1, count, false);
+    if (growth.count < LEAST_STEPS || sum_of(growth) < LEAK_LEAST_SHARE * blocks->whole)
         return verdict;
     for (size_t i = 0; i < count; i++)
-        own[i] = values[i] - best.load * blocks->traffic[i];
-    verdict.kind = choose(blocks, values, own, &best, begin);
-    const double *of = verdict.kind == LEAK_FOLLOWS_TRAFFIC ? values : own;
-    struct growth growth = measure(blocks, of, begin + 1, count, false);
+        own[i] = joined[i] - best.load * blocks->traffic[i];
+    verdict.kind = choose(blocks, joined, own, &best, begin);
+    if (verdict.kind != LEAK_FOLLOWS_TRAFFIC)
+        growth = measure(blocks, own, begin + 1, count, false);
     double half = verdict_quantile(0.95, growth.degrees) * growth.deviation;
     verdict.since = begin + 1;
     verdict.rate = growth.mean;
     verdict.low = growth.mean - half;
     verdict.high = growth.mean + half;
-    verdict.change = values[count - 1] - values[begin];
     return verdict;
 }

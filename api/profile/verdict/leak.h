@@ -8,12 +8,13 @@
  *     LEAK_FOLLOWS_TRAFFIC   it grows because the load does
  *     LEAK_NONE              no growth beyond noise
  *
- * The load's part is estimated by least squares of the values on time and CPU time, and is taken
- * away. The time may have one bend: growth that begins, or that ends. The test is Student's t of
- * the mean growth from block to block. Values that only vary come back, so the growth of one block
- * and the next cancel each other and nothing is found. The test is made for all blocks, for the
- * last three quarters and for the last half, because a leak may begin with a new version; and for
- * begins, because a cache may be full since then. Thread safety: any thread. */
+ * A step is the growth from one block to the next. Steps in which processes began or ended do not
+ * count. The load's part is estimated by least squares of the sum of the steps on time and CPU
+ * time, and is taken away. The time may have one bend: growth that begins, or that ends. The test is
+ * Student's t of the mean step. Values that only vary come back, so their steps cancel each other
+ * and nothing is found. The test is made for all blocks, for the last three quarters and for the
+ * last half, because a leak may begin with a new version. It is also made for the first third and
+ * the first two thirds, because a cache may be full since then. Thread safety: any thread. */
 #ifndef SONDE_API_PROFILE_VERDICT_LEAK_H
 #define SONDE_API_PROFILE_VERDICT_LEAK_H
 
@@ -22,29 +23,25 @@
 
 #define LEAK_LEAST_BLOCKS 24
 #define LEAK_MAX_BLOCKS   48
-#define LEAK_CHANCE       5e-4 /* of growth where there is none, for one site */
-#define LEAK_LEAST_SHARE  0.01 /* of all memory at the end: a smaller growth is not judged */
-#define LEAK_LEVEL        0.35 /* growth at the end, of that before, below which it levels off */
+#define LEAK_CHANCE       5e-4 /* that one site without growth is found to grow */
+#define LEAK_LEAST_SHARE  0.01 /* growth below this part of the whole memory is not judged */
+#define LEAK_LEVEL        0.35 /* a site levels off if its late growth is below this part */
 
 enum leak_kind { LEAK_NONE, LEAK_GROWS, LEAK_LEVELS_OFF, LEAK_FOLLOWS_TRAFFIC };
 
 /* What all sites have in common. */
 struct leak_blocks {
-    size_t count;          /* LEAK_LEAST_BLOCKS to LEAK_MAX_BLOCKS, oldest first */
-    const double *totals;  /* memory of all sites at each block's end; 0 = not recorded */
-    const double *traffic; /* CPU time of each block */
+    size_t count;           /* LEAK_LEAST_BLOCKS to LEAK_MAX_BLOCKS, oldest first */
+    double whole;           /* memory of all sites at the end of the last block */
+    const double *traffic;  /* CPU time of each block */
+    const bool *is_changed; /* by block: the step to it does not count */
 };
 
 struct leak_verdict {
     enum leak_kind kind;
     size_t since;           /* first block that ends with more; 0 for LEAK_NONE */
     double rate, low, high; /* growth from block to block since then, and its 95 % interval */
-    double change;          /* from the block before `since` to the last one */
 };
-
-/* A process that begins anew has less memory: a block whose total is below this part of the one
- * before has no growth. */
-#define LEAK_RESTART 0.6
 
 /* values: by block. */
 struct leak_verdict leak_judge(const struct leak_blocks *blocks, const double *values);

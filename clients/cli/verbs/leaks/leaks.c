@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `sonde leaks`: which allocation sites of a service leak, by what history has of its live memory.
- * The range is cut into blocks. The profile of each block's end says what each site held, and the
- * CPU time of each block how much the service had to do. */
-#include "api/profile/event.h"
-#include "clients/cli/history.h"
+ * The profile of each block's end says what each site held. More processes hold more, so the values
+ * are those of one process times the number of processes at the end. */
+#include "clients/cli/verbs/leaks/blocks.h"
 #include "clients/cli/verbs/leaks/print.h"
 #include "clients/cli/verbs/source/source.h"
 #include "clients/cli/verbs/verbs.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define NS_PER_S      1000000000ll
-#define STEP_S        10  /* steps of series are multiples of it */
-#define LEAST_BLOCK_S 120 /* live memory is recorded once a minute */
-#define MAX_VERSIONS  1000
-#define DEFAULT_FROM  "-6h"
+#define DEFAULT_FROM "-6h"
 
 struct settings {
     struct service_settings service;
@@ -28,100 +22,16 @@ struct settings {
 
 struct leaks {
     const struct settings *settings;
-    const char *name;
     struct service service;
-    int64_t from_unix_s, block_s;
+    struct blocks blocks;
     struct sites sites;
-    double traffic[LEAK_MAX_BLOCKS];
-    struct leak_blocks blocks;
-    Sonde__V1__QuerySeriesResponse *versions; /* of live memory */
     struct leak_row *rows;
     size_t count;
+    /* The blocks that are recorded. */
+    size_t block_of[LEAK_MAX_BLOCKS], recorded;
+    double traffic[LEAK_MAX_BLOCKS], scale[LEAK_MAX_BLOCKS];
+    bool is_changed[LEAK_MAX_BLOCKS];
 };
-
-/* ---- series ---- */
-
-static sonde_err ask_series(struct leaks *leaks, enum sonde_event_id event, const char *group_by,
-                            const struct history_range *range,
-                            Sonde__V1__QuerySeriesResponse **answer, struct sonde_diag *diag) {
-    Sonde__V1__QuerySeriesRequest request = SONDE__V1__QUERY_SERIES_REQUEST__INIT;
-    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
-    ProtobufCMessage *message;
-    char *by[] = {(char *)group_by};
-    history_select(&selection, leaks->name, sonde_events[event].name, leaks->settings->selector,
-                   range);
-    request.selection = &selection;
-    request.step_s = (uint32_t)leaks->block_s;
-    request.group_by = by;
-    request.n_group_by = group_by ? 1 : 0;
-    request.limit = MAX_VERSIONS;
-    sonde_err err =
-        service_call(&leaks->service, &client_query_series, &request.base, &message, diag);
-    *answer = err ? NULL : (void *)message;
-    return history_explain(err, diag);
-}
-
-static int64_t first_time(const Sonde__V1__Series *series) {
-    return series->n_time_unix_s ? series->time_unix_s[0] : INT64_MAX;
-}
-
-/* Cuts the range into blocks. Those before the first record are left out. */
-static sonde_err cut(struct leaks *leaks, const struct history_range *range,
-                     struct sonde_diag *diag) {
-    int64_t from = range->from_unix_ns / NS_PER_S, until = range->until_unix_ns / NS_PER_S;
-    int64_t first = INT64_MAX;
-    for (size_t i = 0; leaks->versions && i < leaks->versions->n_series; i++)
-        if (first_time(leaks->versions->series[i]) < first)
-            first = first_time(leaks->versions->series[i]);
-    if (from < first && first < INT64_MAX)
-        from = first;
-    int64_t step = (until - from) / LEAK_MAX_BLOCKS / STEP_S * STEP_S;
-    leaks->block_s = step < LEAST_BLOCK_S ? LEAST_BLOCK_S : step;
-    leaks->from_unix_s = (from + leaks->block_s - 1) / leaks->block_s * leaks->block_s;
-    int64_t count = (until - leaks->from_unix_s) / leaks->block_s;
-    leaks->blocks.count =
-        count < LEAK_MAX_BLOCKS ? (size_t)(count > 0 ? count : 0) : LEAK_MAX_BLOCKS;
-    if (leaks->blocks.count < LEAK_LEAST_BLOCKS)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "a verdict needs %d minutes of recorded live memory, and this time has "
-                          "%" PRId64 ": choose an earlier --from, or wait",
-                          (LEAK_LEAST_BLOCKS + 1) * LEAST_BLOCK_S / 60, (until - from) / 60);
-    return SONDE_OK;
-}
-
-static sonde_err read_versions(struct leaks *leaks, const struct history_range *range,
-                               struct sonde_diag *diag) {
-    leaks->block_s = LEAST_BLOCK_S;
-    int64_t least_s = (range->until_unix_ns - range->from_unix_ns) / NS_PER_S / 1000;
-    if (leaks->block_s < least_s)
-        leaks->block_s = least_s;
-    sonde_err err = ask_series(leaks, SONDE_MEM_INUSE, "version", range, &leaks->versions, diag);
-    if (!err && leaks->versions->n_series == 0)
-        err = sonde_fail(diag, SONDE_NOT_FOUND,
-                         "history has no live memory of \"%.80s\" in this time; it is recorded "
-                         "while the heap is sampled: run `sonde heap on %.80s`, or see `sonde "
-                         "growth` for a process that is not prepared",
-                         leaks->name, leaks->name);
-    return err;
-}
-
-static sonde_err read_traffic(struct leaks *leaks, const struct history_range *range,
-                              struct sonde_diag *diag) {
-    Sonde__V1__QuerySeriesResponse *answer;
-    sonde_err err = ask_series(leaks, SONDE_ON_CPU, NULL, range, &answer, diag);
-    if (err)
-        return err;
-    for (size_t i = 0; i < answer->n_series; i++) {
-        const Sonde__V1__Series *series = answer->series[i];
-        for (size_t k = 0; k < series->n_time_unix_s && k < series->n_value; k++) {
-            int64_t block = (series->time_unix_s[k] - leaks->from_unix_s) / leaks->block_s;
-            if (block >= 0 && block < LEAK_MAX_BLOCKS)
-                leaks->traffic[block] += (double)series->value[k];
-        }
-    }
-    protobuf_c_message_free_unpacked(&answer->base, NULL);
-    return SONDE_OK;
-}
 
 /* ---- profiles ---- */
 
@@ -132,9 +42,8 @@ static sonde_err read_block(struct leaks *leaks, size_t block, struct sonde_diag
     struct capture_result result = {0};
     struct source_memory memory;
     struct sonde_profile *profile = NULL;
-    int64_t from_s = leaks->from_unix_s + (int64_t)block * leaks->block_s;
-    struct history_range range = {from_s * NS_PER_S, (from_s + leaks->block_s) * NS_PER_S};
-    history_select(&selection, leaks->name, sonde_events[SONDE_MEM_INUSE].name,
+    struct history_range range = blocks_range(&leaks->blocks, block);
+    history_select(&selection, leaks->blocks.name, sonde_events[SONDE_MEM_INUSE].name,
                    leaks->settings->selector, &range);
     rendering.format = SONDE__V1__FORMAT__PPROF;
     request.selection = &selection;
@@ -143,24 +52,23 @@ static sonde_err read_block(struct leaks *leaks, size_t block, struct sonde_diag
     if (!err)
         err = capture_receive(&leaks->service, &client_query_profile, &request.base,
                               HISTORY_TIMEOUT_MS, &memory.output, &result, diag);
-    bool is_empty = err == SONDE_NOT_FOUND ||
-                    (result.completeness.is_known && result.completeness.windows_received == 0);
-    if (!err && !is_empty)
+    if (!err)
         err = source_read(memory.path, &profile, diag);
-    if (!err && !is_empty)
+    if (!err)
         err = sites_add(&leaks->sites, block, profile, diag);
     sonde_profile_destroy(profile);
     output_finish(&memory.output);
-    return is_empty ? SONDE_OK : err;
+    return err;
 }
 
-static sonde_err read_blocks(struct leaks *leaks, struct sonde_diag *diag) {
+static sonde_err read_all(struct leaks *leaks, struct sonde_diag *diag) {
     bool is_told = isatty(2);
     sonde_err err = SONDE_OK;
     for (size_t i = 0; !err && i < leaks->blocks.count; i++) {
         if (is_told)
             fprintf(stderr, "\rreading block %zu of %zu", i + 1, leaks->blocks.count);
-        err = read_block(leaks, i, diag);
+        if (leaks->blocks.processes[i])
+            err = read_block(leaks, i, diag);
     }
     if (is_told)
         fputs("\r\033[K", stderr);
@@ -169,17 +77,38 @@ static sonde_err read_blocks(struct leaks *leaks, struct sonde_diag *diag) {
 
 /* ---- verdicts ---- */
 
-/* The version that appeared in the block, or in one beside it. */
-static const char *find_version(const struct leaks *leaks, size_t block) {
-    int64_t at = leaks->from_unix_s + (int64_t)block * leaks->block_s;
-    for (size_t i = 0; block > 1 && i < leaks->versions->n_series; i++) {
-        const Sonde__V1__Series *series = leaks->versions->series[i];
-        int64_t distance = first_time(series) - at;
-        if (series->n_labels > 0 && series->labels[0]->value[0] &&
-            distance >= -2 * leaks->block_s && distance <= 2 * leaks->block_s)
-            return series->labels[0]->value;
+/* Takes the blocks that are recorded. The step over a gap does not count. */
+static sonde_err take_recorded(struct leaks *leaks, struct sonde_diag *diag) {
+    const struct blocks *blocks = &leaks->blocks;
+    bool is_changed = false;
+    for (size_t i = 0; i < blocks->count; i++) {
+        is_changed |= blocks->is_changed[i];
+        if (!blocks->processes[i])
+            continue;
+        leaks->block_of[leaks->recorded] = i;
+        leaks->traffic[leaks->recorded] = blocks->traffic[i] / blocks->processes[i];
+        leaks->scale[leaks->recorded] = 1.0 / blocks->processes[i];
+        leaks->is_changed[leaks->recorded++] = is_changed;
+        is_changed = false;
     }
-    return NULL;
+    if (leaks->recorded < LEAK_LEAST_BLOCKS)
+        return blocks_refuse_short((int64_t)leaks->recorded * blocks->block_s, diag);
+    for (size_t i = 0; i < leaks->recorded; i++)
+        leaks->scale[i] *= blocks->processes[leaks->block_of[leaks->recorded - 1]];
+    return SONDE_OK;
+}
+
+static struct leak_verdict judge(const struct leaks *leaks, const struct site *site) {
+    double values[LEAK_MAX_BLOCKS];
+    const struct leak_blocks blocks = {
+        .count = leaks->recorded,
+        .whole = leaks->sites.totals[leaks->block_of[leaks->recorded - 1]],
+        .traffic = leaks->traffic,
+        .is_changed = leaks->is_changed,
+    };
+    for (size_t i = 0; i < leaks->recorded; i++)
+        values[i] = site->values[leaks->block_of[i]] * leaks->scale[i];
+    return leak_judge(&blocks, values);
 }
 
 static int compare(const void *a, const void *b) {
@@ -189,33 +118,35 @@ static int compare(const void *a, const void *b) {
     return (left->verdict.rate < right->verdict.rate) - (left->verdict.rate > right->verdict.rate);
 }
 
-static sonde_err judge_all(struct leaks *leaks) {
-    leaks->blocks.totals = leaks->sites.totals;
-    leaks->blocks.traffic = leaks->traffic;
+static sonde_err judge_all(struct leaks *leaks, struct sonde_diag *diag) {
+    sonde_err err = take_recorded(leaks, diag);
+    if (err)
+        return err;
     leaks->rows = calloc(leaks->sites.count + 1, sizeof *leaks->rows);
     if (!leaks->rows)
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < leaks->sites.count; i++) {
-        const struct site *site = &leaks->sites.items[i];
-        struct leak_verdict verdict = leak_judge(&leaks->blocks, site->values);
-        if (verdict.kind != LEAK_NONE)
-            leaks->rows[leaks->count++] =
-                (struct leak_row){site, verdict, find_version(leaks, verdict.since)};
+        struct leak_row row = {&leaks->sites.items[i], judge(leaks, &leaks->sites.items[i]), NULL};
+        if (row.verdict.kind == LEAK_NONE)
+            continue;
+        row.verdict.since = leaks->block_of[row.verdict.since];
+        row.version = blocks_version(&leaks->blocks, row.verdict.since);
+        leaks->rows[leaks->count++] = row;
     }
     qsort(leaks->rows, leaks->count, sizeof *leaks->rows, compare);
     return SONDE_OK;
 }
 
-static sonde_err print(const struct leaks *leaks) {
+static sonde_err print(const struct leaks *leaks, const struct history_range *asked) {
     const struct leak_report report = {
-        .service = leaks->name,
-        .from_unix_s = leaks->from_unix_s,
-        .block_s = leaks->block_s,
         .blocks = &leaks->blocks,
+        .last = leaks->block_of[leaks->recorded - 1],
+        .recorded = leaks->recorded,
+        .sites = &leaks->sites,
         .rows = leaks->rows,
         .count = leaks->count,
-        .judged = leaks->sites.count,
-        .left_out = leaks->sites.left_out,
+        .begins_late =
+            leaks->blocks.first_unix_s - leaks->blocks.block_s > asked->from_unix_ns / 1000000000,
     };
     if (leaks->settings->json)
         return leaks_print_json(&report);
@@ -223,21 +154,17 @@ static sonde_err print(const struct leaks *leaks) {
     return SONDE_OK;
 }
 
-static sonde_err answer(struct leaks *leaks, struct history_range *range, struct sonde_diag *diag) {
+static sonde_err answer(struct leaks *leaks, const struct history_range *range,
+                        struct sonde_diag *diag) {
     sonde_err err = service_open(&leaks->service, &leaks->settings->service, diag);
     if (!err)
-        err = read_versions(leaks, range, diag);
+        err = blocks_read(&leaks->blocks, range, diag);
     if (!err)
-        err = cut(leaks, range, diag);
-    range->from_unix_ns = leaks->from_unix_s * NS_PER_S;
+        err = read_all(leaks, diag);
     if (!err)
-        err = read_traffic(leaks, range, diag);
+        err = judge_all(leaks, diag);
     if (!err)
-        err = read_blocks(leaks, diag);
-    if (!err)
-        err = judge_all(leaks);
-    if (!err)
-        err = print(leaks);
+        err = print(leaks, range);
     service_close(&leaks->service);
     return err;
 }
@@ -249,19 +176,19 @@ static int on_leaks(int argc, char **argv) {
     int status;
     if (!cli_options(&verb_leaks, &settings, false, &argc, argv, &status))
         return status;
-    if (argc != 2)
-        return cli_usage(&verb_leaks,
-                         argc < 2 ? "name a service of the history (sonde history)"
-                                  : "unexpected argument \"%s\"",
-                         argc < 2 ? "" : argv[2]);
+    if (argc < 2)
+        return cli_usage(&verb_leaks, "service name needed; run `sonde history` for a list");
+    if (argc > 2)
+        return cli_usage(&verb_leaks, "unexpected argument \"%s\"", argv[2]);
     if (history_read_range("from", settings.from, "until", settings.until, history_now_ns(), &range,
                            &diag))
         return cli_usage(&verb_leaks, "%s", diag.text);
-    struct leaks leaks = {.settings = &settings, .name = argv[1]};
+    struct leaks leaks = {.settings = &settings,
+                          .blocks = {.name = argv[1], .selector = settings.selector}};
+    leaks.blocks.service = &leaks.service;
     sites_init(&leaks.sites);
     sonde_err err = answer(&leaks, &range, &diag);
-    if (leaks.versions)
-        protobuf_c_message_free_unpacked(&leaks.versions->base, NULL);
+    blocks_finish(&leaks.blocks);
     free(leaks.rows);
     sites_finish(&leaks.sites);
     return err ? cli_fail(&verb_leaks, err, &diag) : 0;
@@ -280,9 +207,10 @@ static const struct sonde_option table[] = {
 
 static const struct sonde_options options = {
     .usage = "sonde leaks SERVICE [--from -6h] [--until now]",
-    .about = "Says which allocation sites of a service leak, by the live memory in the history.\n"
-             "LEAK: grows whatever the load is. LEVELS OFF: a cache that fills up. FOLLOWS LOAD:\n"
-             "follows the service's CPU time. Needs 50 minutes of history with the heap sampled.",
+    .about = "Finds the allocation sites of a service that leak, from the live memory in its\n"
+             "history. LEAK: grows whatever the load is. LEVELS OFF: a cache that fills up.\n"
+             "FOLLOWS LOAD: grows with the CPU time. Needs 50 minutes of history in which the\n"
+             "heap was sampled. In the first hours, memory that replaces older memory grows.",
     .examples = "  sonde leaks shop\n"
                 "  sonde leaks shop --from -7d --json\n"
                 "  sonde leaks shop --selector \"version = '1.5'\"\n",
@@ -290,5 +218,5 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_leaks = {"leaks", "say which code of a service leaks memory", on_leaks,
+const struct verb verb_leaks = {"leaks", "find the code of a service that leaks memory", on_leaks,
                                 &options};

@@ -21,12 +21,12 @@ static const struct {
 };
 
 static double per_hour(const struct leak_report *report, double rate) {
-    return rate * 3600 / (double)report->block_s;
+    return rate * 3600 / (double)report->blocks->block_s;
 }
 
 /* When a block ends. */
 static int64_t end_ns(const struct leak_report *report, size_t block) {
-    return (report->from_unix_s + (int64_t)(block + 1) * report->block_s) * NS_PER_S;
+    return blocks_range(report->blocks, block).until_unix_ns;
 }
 
 /* ---- text ---- */
@@ -53,23 +53,34 @@ static void put_curve(const struct leak_report *report, const double *values) {
     for (size_t i = 0; i < report->blocks->count; i++)
         highest = fmax(highest, values[i]);
     for (size_t i = 0; i < report->blocks->count; i++)
-        cli_put_bar(stdout, report->blocks->totals[i] > 0, highest > 0 ? values[i] / highest : 0);
+        cli_put_bar(stdout, report->blocks->processes[i] > 0,
+                    highest > 0 ? values[i] / highest : 0);
+}
+
+static void print_begin_of_record(const struct leak_report *report) {
+    char first[CLI_VALUE_BYTES];
+    if (report->begins_late)
+        printf("recorded since %s; memory that was allocated before the heap was sampled is not "
+               "seen, so what replaces it seems to grow\n",
+               cli_time_text(report->blocks->first_unix_s * NS_PER_S, first));
+    if (report->recorded < report->blocks->count)
+        printf("%zu of %zu blocks are recorded (· = not)\n", report->recorded,
+               report->blocks->count);
 }
 
 static void print_heading(const struct leak_report *report) {
-    const struct leak_blocks *blocks = report->blocks;
+    const struct blocks *blocks = report->blocks;
     char from[CLI_VALUE_BYTES], until[CLI_VALUE_BYTES];
-    size_t last = blocks->count - 1;
-    cli_put_name(stdout, report->service);
+    uint32_t processes = blocks->processes[report->last];
+    cli_put_name(stdout, blocks->name);
     printf(": live memory from %s until %s, %zu blocks of %" PRId64 " s\n",
-           cli_time_text(report->from_unix_s * NS_PER_S, from),
-           cli_time_text(end_ns(report, last), until), blocks->count, report->block_s);
-    put_curve(report, blocks->totals);
+           cli_time_text(blocks_range(blocks, 0).from_unix_ns, from),
+           cli_time_text(end_ns(report, blocks->count - 1), until), blocks->count, blocks->block_s);
+    print_begin_of_record(report);
+    put_curve(report, report->sites->totals);
     fputs("  all: ", stdout);
-    put_size(blocks->totals[last]);
-    fputs(", ", stdout);
-    put_signed(blocks->totals[last] - blocks->totals[0]);
-    puts(" since the begin");
+    put_size(report->sites->totals[report->last]);
+    printf(" at the end, in %u process%s\n", processes, processes == 1 ? "" : "es");
 }
 
 static void print_amount(const struct leak_report *report, const struct leak_row *row) {
@@ -83,8 +94,8 @@ static void print_amount(const struct leak_report *report, const struct leak_row
         put_signed(per_hour(report, verdict->high));
         fputs("), ", stdout);
     }
-    put_size(row->site->values[report->blocks->count - 1]);
-    puts(" now");
+    put_size(row->site->values[report->last]);
+    puts(" at the end");
 }
 
 static void print_begin(const struct leak_report *report, const struct leak_row *row) {
@@ -94,9 +105,9 @@ static void print_begin(const struct leak_report *report, const struct leak_row 
     if (row->verdict.since > 1)
         printf("  since %s\n", cli_time_text(end_ns(report, row->verdict.since - 1), since));
     if (row->version) {
-        fputs("  a version began then: ", stdout);
+        fputs("  version ", stdout);
         cli_put_name(stdout, row->version);
-        putchar('\n');
+        puts(" appeared then");
     }
 }
 
@@ -122,14 +133,14 @@ void leaks_print_text(const struct leak_report *report) {
         leaks += report->rows[i].verdict.kind == LEAK_GROWS;
         print_row(report, &report->rows[i]);
     }
-    printf("\n%zu of %zu allocation sites grow%s beyond noise and load", leaks, report->judged,
-           leaks == 1 ? "s" : "");
+    printf("\n%zu of %zu allocation sites grow%s beyond noise and load", leaks,
+           report->sites->count, leaks == 1 ? "s" : "");
     fputs("; growth below ", stdout);
-    put_size(LEAK_LEAST_SHARE * report->blocks->totals[report->blocks->count - 1]);
+    put_size(LEAK_LEAST_SHARE * report->sites->totals[report->last]);
     puts(" is not judged");
-    if (report->left_out)
-        printf("%" PRIu64 " samples are of sites beyond %u and were not judged\n", report->left_out,
-               SITES_MAX);
+    if (report->sites->left_out)
+        printf("%" PRIu64 " samples are of sites beyond %u and were not judged\n",
+               report->sites->left_out, SITES_MAX);
 }
 
 /* ---- JSON ---- */
@@ -167,13 +178,21 @@ static void put_row(struct sonde_buf *out, const struct leak_report *report,
 }
 
 sonde_err leaks_print_json(const struct leak_report *report) {
+    const struct blocks *blocks = report->blocks;
     struct sonde_buf out = {0};
     sonde_buf_puts(&out, "{\"service\":");
-    put_string(&out, report->service);
-    sonde_buf_printf(&out, ",\"fromUnixS\":%" PRId64 ",\"blockS\":%" PRId64 ",\"judgedSites\":%zu",
-                     report->from_unix_s, report->block_s, report->judged);
-    sonde_buf_printf(&out, ",\"samplesNotJudged\":%" PRIu64 ",\"bytes\":[", report->left_out);
-    put_values(&out, report, report->blocks->totals);
+    put_string(&out, blocks->name);
+    sonde_buf_printf(&out,
+                     ",\"fromUnixS\":%" PRId64 ",\"blockS\":%" PRId64
+                     ",\"firstRecordUnixS\":%" PRId64
+                     ",\"recordedBlocks\":%zu,\"judgedSites\":%zu,\"samplesNotJudged\":%" PRIu64,
+                     blocks->from_unix_s, blocks->block_s, blocks->first_unix_s, report->recorded,
+                     report->sites->count, report->sites->left_out);
+    sonde_buf_puts(&out, ",\"processes\":[");
+    for (size_t i = 0; i < blocks->count; i++)
+        sonde_buf_printf(&out, "%s%u", i ? "," : "", blocks->processes[i]);
+    sonde_buf_puts(&out, "],\"bytes\":[");
+    put_values(&out, report, report->sites->totals);
     sonde_buf_puts(&out, "],\"sites\":[");
     for (size_t i = 0; i < report->count; i++) {
         sonde_buf_puts(&out, i ? "," : "");

@@ -4,6 +4,7 @@
 #ifndef SONDE_CLIENTS_CLI_VERBS_LEAKS_PRINT_H
 #define SONDE_CLIENTS_CLI_VERBS_LEAKS_PRINT_H
 
+#include "clients/cli/verbs/leaks/blocks.h"
 #include "clients/cli/verbs/leaks/sites.h"
 
 struct leak_row {
@@ -13,13 +14,12 @@ struct leak_row {
 };
 
 struct leak_report {
-    const char *service;
-    int64_t from_unix_s; /* of the first block */
-    int64_t block_s;
-    const struct leak_blocks *blocks;
+    const struct blocks *blocks;
+    size_t last, recorded; /* the last block with a record; how many have one */
+    const struct sites *sites;
     const struct leak_row *rows; /* with a verdict: leaks first, then by their growth */
-    size_t count, judged;        /* rows; sites */
-    uint64_t left_out;           /* samples that were not judged */
+    size_t count;
+    bool begins_late; /* the first record lies inside the range that was asked for */
 };
 
 void leaks_print_text(const struct leak_report *report);

@@ -2,6 +2,7 @@
 #include "clients/cli/verbs/leaks/sites.h"
 
 #include "api/base/array.h"
+#include "api/draw/names/readable_name.h"
 #include "api/profile/heap/memory.h"
 
 #include <stdlib.h>
@@ -67,11 +68,22 @@ static bool step_out(const struct sonde_profile *profile, const struct sonde_sam
     return true;
 }
 
-static bool is_container(const char *name) {
+static bool begins_in_container(const char *name) {
     for (size_t i = 0; i < sizeof containers / sizeof *containers; i++)
         if (strncmp(name, containers[i], strlen(containers[i])) == 0)
             return true;
     return false;
+}
+
+/* Names of C++'s templates begin with the type that they return, which a readable name lacks. */
+static bool is_container(const char *name) {
+    if (!strstr(name, "std::") && !begins_in_container(name))
+        return false;
+    struct sonde_buf readable = {0};
+    draw_readable_name(&readable, name, false);
+    bool begins = !readable.failed && begins_in_container(sonde_buf_slice(&readable).data);
+    sonde_buf_finish(&readable);
+    return begins;
 }
 
 static struct place find_place(const struct sonde_profile *profile,

@@ -62,14 +62,19 @@ TEST(a_site_is_what_called_the_allocator_and_its_containers) {
         "shop::open()", "serve", "main");
     ADD(profile, 7, "alloc::alloc::alloc", "<alloc::vec::Vec<T> as Clone>::clone", "bank::pay");
     ADD(profile, 1, "malloc", "std::thread::start()");
+    ADD(profile, 5, "malloc",
+        "void std::vector<int, std::allocator<int> >::_M_realloc_insert<int>(int&&)",
+        "shop::Order& std::vector<shop::Order>::emplace_back<int>(int&&)",
+        "std::vector<int> shop::collect<int>()", "main");
     sites_init(&sites);
     take(&sites, 0, profile);
     CHECK(find(&sites, "shop::open()") && find(&sites, "bank::pay"));
     CHECK(find(&sites, "std::thread::start()"));
+    CHECK(find(&sites, "std::vector<int> shop::collect<int>()"));
     CHECK_STR(find(&sites, "shop::open()")->callers[0], "serve");
     CHECK_STR(find(&sites, "shop::open()")->callers[1], "main");
     CHECK(!find(&sites, "shop::open()")->callers[2]);
-    CHECK_INT(sites.totals[0], ==, 108);
+    CHECK_INT(sites.totals[0], ==, 113);
     sites_finish(&sites);
 }
 

@@ -17,7 +17,18 @@
 #define QUIET 20       /* sites that a service has besides the planted one */
 #define RUNS  60       /* services of each kind */
 
-enum plan { STEADY, LEAK, LATE_LEAK, CACHE, DAILY, RISING, DAILY_AND_LEAK, STEP, PLANS };
+enum plan {
+    STEADY,
+    LEAK,
+    LATE_LEAK,
+    CACHE,
+    DAILY,
+    RISING,
+    DAILY_AND_LEAK,
+    STEP,
+    FILL_AND_FREE,
+    PLANS
+};
 
 /* The right verdict, another one that is fair, and how many of RUNS must have one of them. Memory
  * that follows the load of a day may be the same at the end as it was in the beginning. In two
@@ -34,13 +45,15 @@ static const struct {
     [RISING] = {LEAK_FOLLOWS_TRAFFIC, LEAK_FOLLOWS_TRAFFIC, 57},
     [DAILY_AND_LEAK] = {LEAK_GROWS, LEAK_FOLLOWS_TRAFFIC, 47},
     [STEP] = {LEAK_NONE, LEAK_NONE, 57},
+    [FILL_AND_FREE] = {LEAK_NONE, LEAK_NONE, 57},
 };
 
 struct service {
     enum plan plan;
     double hours, rate;    /* of the range; of a leak, as a part of BASE an hour */
     size_t count, restart; /* blocks; the block that begins with new processes, 0 = none */
-    double traffic[LEAK_MAX_BLOCKS], totals[LEAK_MAX_BLOCKS];
+    double traffic[LEAK_MAX_BLOCKS], whole;
+    bool is_changed[LEAK_MAX_BLOCKS];
     double sites[QUIET + 1][LEAK_MAX_BLOCKS];
     uint64_t state;
 };
@@ -61,6 +74,8 @@ static double planted(const struct service *service, double at, double traffic) 
         return 0.02 * BASE + 0.1 * BASE * traffic;
     case DAILY_AND_LEAK:
         return 0.02 * BASE + 0.1 * BASE * traffic + leaked;
+    case FILL_AND_FREE:
+        return 0.1 * BASE + 0.9 * BASE * fmod(5.3 * at, 1);
     case STEP:
         return at > 0.5 ? 0.15 * BASE : 0.05 * BASE;
     default:
@@ -102,12 +117,14 @@ static void run(struct service *service) {
             service->sites[k][i] = held[k] * TAKEN;
             total += service->sites[k][i];
         }
-        service->totals[i] = total;
+        service->whole = total;
+        service->is_changed[i] = i > 0 && i == service->restart;
     }
 }
 
 static struct leak_verdict judge(const struct service *service, size_t site) {
-    struct leak_blocks blocks = {service->count, service->totals, service->traffic};
+    struct leak_blocks blocks = {service->count, service->whole, service->traffic,
+                                 service->is_changed};
     return leak_judge(&blocks, service->sites[site]);
 }
 
@@ -193,14 +210,24 @@ TEST(a_restart_is_no_growth_and_no_end_of_it) {
     free(service);
 }
 
-TEST(too_few_blocks_and_blocks_without_a_record_are_no_evidence) {
+TEST(a_leak_that_restarts_shortly_before_the_end_is_one) {
+    for (size_t restart = LEAK_MAX_BLOCKS - 4; restart < LEAK_MAX_BLOCKS; restart++) {
+        struct service *service = make(LEAK, 24, 0.05, restart);
+        service->restart = restart;
+        run(service);
+        CHECK_INT(judge(service, QUIET).kind, ==, LEAK_GROWS);
+        free(service);
+    }
+}
+
+TEST(too_few_blocks_and_steps_are_no_evidence) {
     struct service *service = make(LEAK, 24, 0.05, 1);
     run(service);
     service->count = LEAK_LEAST_BLOCKS - 1;
     CHECK_INT(judge(service, QUIET).kind, ==, LEAK_NONE);
     service->count = LEAK_MAX_BLOCKS;
     for (size_t i = 4; i < LEAK_MAX_BLOCKS; i++)
-        service->totals[i] = service->sites[QUIET][i] = 0;
+        service->is_changed[i] = true;
     CHECK_INT(judge(service, QUIET).kind, ==, LEAK_NONE);
     free(service);
 }
