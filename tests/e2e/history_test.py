@@ -104,6 +104,7 @@ def test_what_is_recorded_is_right_and_stays():
     check.equal(total("first"), before, "what was stored before kill -9")
     begin = time.time()
     second = start_demo(60, "run=second,no label")
+    time.sleep(ATTACH_S + 3)
     check.until(lambda: f"SONDE_LABELS of {NAME}" in service.log() or total("second") > 0 or
                 second.poll() is not None, seconds=30, what="a stored window")
     second.terminate()
