@@ -2,18 +2,17 @@
 #include "service/engine/host/locks/lock_owners.h"
 
 #include "api/base/clock.h"
+#include "service/process/inner_pid.h"
 
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define KEEP_NS      1000000000ull
-#define STATUS_BYTES 2048
+#define KEEP_NS 1000000000ull
 
 static struct lock_owner *slot_of(struct lock_owners *owners, pid_t pid, uint32_t claimed) {
     uint32_t hash = (claimed * 2654435761u ^ (uint32_t)pid * 2246822519u) >> 16;
@@ -40,25 +39,6 @@ static bool has_thread(pid_t pid, uint32_t tid) {
     return access(path, F_OK) == 0;
 }
 
-/* The thread's number in its innermost namespace: the last one of "NSpid:"; 0 = unknown. */
-static uint32_t inner_tid(int task_dir, const char *name) {
-    char path[64], text[STATUS_BYTES];
-    snprintf(path, sizeof path, "/proc/self/fd/%d/%.20s/status", task_dir, name);
-    FILE *file = fopen(path, "re");
-    size_t len = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[len] = 0;
-    const char *at = strstr(text, "\nNSpid:");
-    if (!at)
-        return 0;
-    at += strlen("\nNSpid:");
-    const char *end = at + strcspn(at, "\n");
-    while (end > at && end[-1] != '\t' && end[-1] != ' ')
-        end--;
-    return (uint32_t)strtoul(end, NULL, 10);
-}
-
 /* Keeps an answer for each thread. */
 static void scan(struct lock_owners *owners, pid_t pid, uint64_t now_ns) {
     char path[48];
@@ -67,9 +47,8 @@ static void scan(struct lock_owners *owners, pid_t pid, uint64_t now_ns) {
     DIR *dir = opendir(path);
     for (uint32_t i = 0; dir && i < LOCK_OWNERS_THREADS && (entry = readdir(dir)); i++) {
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-        uint32_t claimed = tid > 0 ? inner_tid(dirfd(dir), entry->d_name) : 0;
-        if (claimed)
-            keep(owners, pid, claimed, tid, now_ns);
+        if (tid > 0)
+            keep(owners, pid, (uint32_t)process_inner_tid(pid, tid), tid, now_ns);
     }
     if (dir)
         closedir(dir);
