@@ -71,7 +71,7 @@ export const threadsView = {
     title: 'Threads',
     needsTarget: true,
     async open({ root, signal, prefix, target }) {
-        const errors = h('div'), list = h('div'), graph = h('div'), summary = h('p', { class: 'muted', role: 'status' }), opened = new Set();
+        const errors = h('div'), deadlocks = h('div'), list = h('div'), graph = h('div'), summary = h('p', { class: 'muted', role: 'status' }), opened = new Set();
         const viewer = createViewer(graph, { empty: 'no threads', name: `${target}-threads` });
         let answer = null, groups = [], limit = GROUPS_SHOWN;
         const draw = () => {
@@ -81,8 +81,9 @@ export const threadsView = {
             list.hidden = filter.hidden = isGraph;
             summary.textContent = `${formatValue(count, 'threads')} in ${formatValue(found.length, 'groups')} at ${formatTime(number(answer.unixNs) / 1e9, true)}`
                 + `${answer.notWalked ? `, ${answer.notWalked} without a stack` : ''}; longest stop of a thread: ${formatValue(number(answer.longestStopNs), 'nanoseconds')}`;
+            deadlocks.replaceChildren(...(answer.deadlocks ?? []).map((text) => message('error', text)));
             if (isGraph) return viewer.show(threadsProfile(answer), { title: `Threads of ${target}` });
-            list.replaceChildren(...(answer.deadlocks ?? []).map((text) => message('error', text)), answer.note ? message('hint', answer.note) : '', ...found.slice(0, limit).map((group) => groupElement(group, opened)),
+            list.replaceChildren(answer.note ? message('hint', answer.note) : '', ...found.slice(0, limit).map((group) => groupElement(group, opened)),
                 found.length > limit ? button('Show more', () => draw(limit *= 10)) : '', found.length ? '' : message('hint', 'no thread matches the filter'));
         };
         const refresh = () => attempt(errors, signal, async () => {
@@ -97,7 +98,7 @@ export const threadsView = {
         root.append(h('div', { class: 'bar' }, choice('show as', [['list', 'Stacks'], ['graph', 'Flame graph']], getState('as', 'list'), (as) => {
             setState({ as }, true);
             if (answer) draw();
-        }), filter, button('Refresh', refresh)), errors, summary, list, graph);
+        }), filter, button('Refresh', refresh)), errors, summary, deadlocks, list, graph);
         await refresh();
         return () => viewer.destroy();
     },

@@ -50,7 +50,7 @@ struct host_sample {
     double waits; /* HOST_OFF_CPU: how many waits begin in its time; 0 = the rest of one that was
                      reported in part */
     bool is_waiting_for_cpu; /* HOST_OFF_CPU: the thread could have run; otherwise it blocked */
-    struct host_futex futex; /* HOST_OFF_CPU */
+    struct host_futex futex; /* HOST_OFF_CPU: that the thread waits for; address 0 = none */
     struct unwind_registers registers;
     const uint8_t *stack; /* a copy of the memory from the rsp in registers on */
     uint32_t stack_bytes; /* may be 0, for example because the page was not resident */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde record` and `targets --all` with a scripted service: ending a capture early, and commands that are profiled from their
+"""`sonde record`, `locks` and `targets --all` with a scripted service: ending a capture early, and commands that are profiled from their
 start."""
 
 import fcntl
@@ -159,7 +159,7 @@ def test_targets_all_lists_every_process_and_says_why_one_cannot_be_sampled():
     check.equal(lines[2].split()[-2:], ["yes", "redis"])
     check.equal(lines[-1].split()[1:4], ["4711", "2", "h"])
     check.contains(lines[-1], "init (systemd): belongs to root: sudo sonde ...")
-    check.equal(len(json.loads(sonde("targets", "--all", "--json")[0])["targets"]), 4)
+    check.equal(len(json.loads(sonde("targets", "--all", "--json")[0])["targets"]), 5)
     sonde("targets", "--all", "--watch", status=2)
 
 
@@ -181,9 +181,26 @@ def test_targets_all_fits_a_narrow_terminal():
         check.equal(("THREADS" in lines[0], "CONTAINER" in lines[0]), (has_threads, has_container), f"columns at {width}")
 
 
+def test_locks_says_why_its_table_may_be_incomplete():
+    out, err = sonde("locks", "redis", "-d", "0.2")
+    check.contains(out, "no wait for a lock was recorded\n")
+    notes = ("overhead ceiling: 1 %: 50 Hz\n", "note: locks: 7 samples are of others\n", "note: locks: and more\n",
+             "note: 1 sample dropped\n")
+    for note in notes:
+        check.contains(err, note)
+    answer = json.loads(sonde("locks", "redis", "-d", "0.2", "--json")[0])
+    check.equal(answer["dropped"], 1)
+    check.equal(answer["notes"], ["1 %: 50 Hz", "locks: 7 samples are of others", "locks: and more"])
+    out, err = sonde("locks", "whole", "-d", "0.2")
+    check.contains(out, "no thread waited for a lock\n")
+    assert "dropped" not in err and "ceiling" not in err, err
+    answer = json.loads(sonde("locks", "whole", "-d", "0.2", "--json")[0])
+    check.equal((answer["dropped"], answer["notes"]), (0, ["locks: 7 samples are of others", "locks: and more"]))
+
+
 with open(path("log"), "w", encoding="utf-8") as LOG:
     SERVICE = subprocess.Popen(["/usr/bin/python3", "-B", "tests/rest/fake_service.py", "--grpc", ADDRESS, "--targets",
-                                "redis,stubborn", "--began", path("sampling")], stdout=LOG, stderr=LOG)
+                                "redis,stubborn,whole", "--began", path("sampling")], stdout=LOG, stderr=LOG)
 try:
     check.until(lambda: os.path.exists(path("grpc")), what="the service")
     check.main(globals())

@@ -17,16 +17,30 @@ def field(number, payload):
     return varint(number << 3 | 2) + varint(len(payload)) + payload
 
 
-def tiny_profile():
+def profile_of(types, function, values, comments=()):
     """A pprof file with one sample of one function."""
-    strings = [b"", b"samples", b"count", b"hot_function"]
-    body = field(1, b"\x08\x01\x10\x02")                       # sample_type
-    body += field(2, field(1, b"\x01") + field(2, b"\x05"))    # sample: location 1, value 5
-    body += field(4, b"\x08\x01" + field(4, b"\x08\x01"))      # location 1 of function 1
-    body += field(5, b"\x08\x01\x10\x03")                      # function 1
-    for text in strings:
-        body += field(6, text)
-    return body
+    strings = [""]
+
+    def string(text):
+        strings.append(text)
+        return varint(len(strings) - 1)
+
+    body = b"".join(field(1, b"\x08" + string(kind) + b"\x10" + string(unit)) for kind, unit in types)  # sample_type
+    body += field(2, field(1, b"\x01") + field(2, bytes(values)))     # sample: location 1
+    body += field(4, b"\x08\x01" + field(4, b"\x08\x01"))             # location 1 of function 1
+    body += field(5, b"\x08\x01\x10" + string(function))             # function 1
+    body += b"".join(b"\x68" + string(text) for text in comments)     # comment
+    return body + b"".join(field(6, text.encode()) for text in strings)
+
+
+def tiny_profile():
+    return profile_of([("samples", "count")], "hot_function", [5])
+
+
+def waits_profile():
+    """Without a wait for a lock."""
+    return profile_of([("contentions", "count"), ("delay", "nanoseconds")], "epoll_wait", [1, 5],
+                      ["clock: perf-cpu", "locks: 7 samples are of others", "locks: and more"])
 
 
 def draw(messages, target, rendering, what):
@@ -42,7 +56,8 @@ def draw(messages, target, rendering, what):
     if target.name == "huge":
         return bytes(17 << 20)
     if name == "PPROF":
-        return tiny_profile() if rendering.raw else gzip.compress(tiny_profile())
+        profile = waits_profile() if " as_contentions locks" in what else tiny_profile()
+        return profile if rendering.raw else gzip.compress(profile)
     if name.startswith("SVG"):
         return (b'<?xml version="1.0" standalone="no"?>\n<svg xmlns="http://www.w3.org/2000/svg"><text>'
                 + (b"no samples" if target.name == "idle" else b"Flame Graph") + b"</text>" +

@@ -73,6 +73,27 @@ TEST(threads_have_no_heap_formats) {
     setup_end(&setup);
 }
 
+/* The answer grows with the number of threads that wait. */
+TEST(threads_that_wait_for_a_lock_have_short_names_of_it) {
+    Sonde__V1__GetBacktracesRequest request = SONDE__V1__GET_BACKTRACES_REQUEST__INIT;
+    ProtobufCMessage *message = NULL;
+    setup_begin(&setup);
+    CHECK_INT(
+        client_unary(setup.client, &client_get_backtraces, &request.base, 5000, &message, NULL), ==,
+        SONDE_OK);
+    const Sonde__V1__Backtraces *answer = (const void *)message;
+    CHECK_INT(answer->n_threads, ==, 3);
+    const Sonde__V1__LockWait *wait = answer->threads[0]->lock_wait;
+    CHECK(wait);
+    CHECK_INT(wait->address, ==, 0x1000);
+    CHECK_STR(wait->kind, "mutex");
+    CHECK(wait->lock[0] == 'x' && strlen(wait->lock) <= 110);
+    CHECK(wait->function[0] == 'x' && strlen(wait->function) <= 110);
+    CHECK(strlen(wait->text) <= 200);
+    protobuf_c_message_free_unpacked(message, NULL);
+    setup_end(&setup);
+}
+
 /* ---- Waits ---- */
 
 TEST(only_off_cpu_time_is_contentions) {

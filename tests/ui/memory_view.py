@@ -172,6 +172,9 @@ def test_locks_and_deadlocks_are_shown():
     text = PAGE.until_text("deadlock: 7 worker-1 → 8 worker-2 → 7 worker-1", "#view .message.error")
     check.contains(PAGE.text("#view .group"), "waits for mutex <b>orders</b> (0x10), held by 8 worker-2")
     check.equal(text.count("deadlock"), 1)
+    PAGE.click("Flame graph")
+    PAGE.until_text("Threads of demo", ".title")
+    PAGE.until_text("deadlock: 7 worker-1 → 8 worker-2 → 7 worker-1", "#view .message.error")
     check.equal(unexpected_errors(), [])
 
 

@@ -40,8 +40,8 @@ struct sonde_lock_table {
     struct sonde_lock_rest rest; /* sleeps, I/O, waits for a CPU */
 };
 
-/* Fills the table from a profile with contentions and delay. all_waits: what waits for work is in
- * the table, too, and `work` is 0. Texts are the profile's. The caller finishes the table.
+/* Fills the table from a profile with contentions and delay. all_waits: the table also has waits
+ * for work, and `work` is 0. Texts are the profile's. The caller finishes the table.
  * SONDE_INVALID_ARGUMENT: the profile has other sample types. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err sonde_lock_table_init(struct sonde_lock_table *table,
                                                const struct sonde_profile *profile, bool all_waits);

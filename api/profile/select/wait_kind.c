@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/profile/select/wait_kind.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* A lock's function calls a few others before it blocks; its callers are far from the leaf. */
@@ -29,14 +30,18 @@ static const struct row prefixes[] = {
     {"pthread_clockjoin", SONDE_WAIT_FUTEX, SONDE_LOCK_PLAIN},
 };
 
-/* Parts of names, of languages and libraries that call the kernel themselves. */
+/* Parts of names, of languages and libraries that call the kernel themselves. A letter before them
+ * makes another word: "block_slow". */
 static const struct row parts[] = {
-    {"lock_contended", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},   /* Rust's Mutex */
-    {"read_contended", SONDE_WAIT_RWLOCK, SONDE_LOCK_PLAIN},  /* and RwLock */
-    {"write_contended", SONDE_WAIT_RWLOCK, SONDE_LOCK_PLAIN}, /* likewise */
-    {"lock_slow", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},        /* parking_lot, jemalloc */
-    {"LockSlow", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},         /* Abseil */
-    {"lockSlow", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},         /* Go's sync.Mutex */
+    {"lock_contended", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},        /* Rust's Mutex */
+    {"read_contended", SONDE_WAIT_RWLOCK, SONDE_LOCK_PLAIN},       /* and RwLock */
+    {"write_contended", SONDE_WAIT_RWLOCK, SONDE_LOCK_PLAIN},      /* likewise */
+    {"lock_slow", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},             /* parking_lot, jemalloc */
+    {"lock_shared_slow", SONDE_WAIT_RWLOCK, SONDE_LOCK_PLAIN},     /* parking_lot */
+    {"lock_exclusive_slow", SONDE_WAIT_RWLOCK, SONDE_LOCK_PLAIN},  /* likewise */
+    {"lock_upgradable_slow", SONDE_WAIT_RWLOCK, SONDE_LOCK_PLAIN}, /* likewise */
+    {"LockSlow", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},              /* Abseil */
+    {"lockSlow", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},              /* Go's sync.Mutex, WebKit */
     {"runtime.lock2", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN},
 };
 
@@ -63,6 +68,14 @@ static bool begins_with(const char *text, const char *prefix) {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
+static bool has_part(const char *name, const char *part) {
+    for (const char *at = strstr(name, part); at; at = strstr(at + 1, part)) {
+        if (at == name || !isalpha((unsigned char)at[-1]))
+            return true;
+    }
+    return false;
+}
+
 static const struct row *find(const char *name) {
     const char *plain = name + strspn(name, "_");
     for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
@@ -70,29 +83,49 @@ static const struct row *find(const char *name) {
             return &prefixes[i];
     }
     for (size_t i = 0; i < COUNT_OF(parts); i++) {
-        if (strstr(name, parts[i].text))
+        if (has_part(name, parts[i].text))
             return &parts[i];
     }
     return NULL;
 }
 
-enum sonde_wait_kind sonde_wait_of_function(const char *name) {
-    const struct row *row = find(name);
-    return row ? row->kind : SONDE_WAIT_OTHER;
+/* Demanglers print the return type of a template before its name: "void std::f<int>(int)". Returns
+ * the name from the template's own name on; without such a type, all of it. */
+static const char *after_return_type(const char *name) {
+    const char *start = name;
+    int depth = 0;
+    for (const char *at = name; *at; at++) {
+        bool is_parameters = *at == '(' && depth == 0 && at > name;
+        if (is_parameters && at[-1] == '>')
+            return start;
+        if (is_parameters && (isalnum((unsigned char)at[-1]) || at[-1] == '_'))
+            return name;
+        depth += (*at == '<' || *at == '(') - (*at == '>' || *at == ')');
+        if (*at == ' ' && depth == 0)
+            start = at + 1;
+    }
+    return name;
 }
 
 /* C++'s classes of locks are between the function that locks and pthread's. */
 static bool is_wrapper(const char *name) {
-    const char *plain = begins_with(name, "void ") ? name + strlen("void ") : name;
+    const char *plain = after_return_type(name);
     return begins_with(plain, "std::") || begins_with(plain, "__gthread_");
+}
+
+/* Of two functions of locks, the one nearer to the leaf shows the kind. But a lock may be built of
+ * a condition variable: then a thread that waits for the condition waits for the lock's holder. */
+static bool replaces(const struct row *row, const struct sonde_wait *wait) {
+    return wait->kind == SONDE_WAIT_OTHER ||
+           (sonde_wait_is_contention(row->kind) && !sonde_wait_is_contention(wait->kind));
 }
 
 /* Adds the next function of a stack, from its leaf on. is_near: it may be one of a lock. */
 static void add_function(struct sonde_wait *wait, const char *name, bool is_near,
                          const char **wrapper) {
     const struct row *row = is_near ? find(name) : NULL;
-    if (row && wait->kind == SONDE_WAIT_OTHER)
-        *wait = (struct sonde_wait){row->kind, row->layout, ""};
+    if (row && replaces(row, wait))
+        *wait = (struct sonde_wait){row->kind, wait->kind ? wait->layout : row->layout, ""};
     else if (row && wait->kind == row->kind && wait->layout == SONDE_LOCK_PLAIN)
         wait->layout = row->layout;
     if (row) {

@@ -36,8 +36,6 @@ struct sonde_wait {
 const char *sonde_wait_kind_name(enum sonde_wait_kind kind);
 /* Whether another thread holds what is waited for. The other kinds wait for work. */
 bool sonde_wait_is_contention(enum sonde_wait_kind kind);
-/* The kind of wait of a function; OTHER if it is not one of a lock. */
-enum sonde_wait_kind sonde_wait_of_function(const char *name);
 /* What the stack waits for; locations as in a sonde_sample. */
 struct sonde_wait sonde_wait_of_stack(const struct sonde_profile *profile,
                                       const uint32_t *locations, uint32_t count);

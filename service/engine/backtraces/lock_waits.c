@@ -9,8 +9,8 @@
  *     circles    follows from waiters to owners
  *     look again a circle counts if its locks and its threads are as before
  *
- * All that is read is the process's word. So an owner is a thread of the process, or of another one
- * if the lock is shared, and nothing else depends on it. */
+ * The process can forge everything that is read here. So an owner is a thread of the process, or of
+ * another one if the lock is shared, and nothing else depends on it. */
 #include "api/base/array.h"
 #include "service/engine/backtraces/backtraces_request.h"
 #include "service/engine/backtraces/lock_circles.h"
@@ -293,7 +293,7 @@ static uint32_t next_of(const struct lock_look *look, const struct engine_thread
     return waits ? look->locks[waiter->lock].thread : NO_THREAD;
 }
 
-/* Otherwise the holder is not known. */
+/* Looks again. If the holder or the wait has changed, the holder becomes unknown. */
 static bool is_confirmed(struct lock_look *look, const struct engine_thread *thread) {
     struct waiter *waiter = waiter_of(thread);
     const struct held_lock *first = &look->locks[waiter->lock];

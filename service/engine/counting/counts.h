@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The sample counts of one window: a number per (stack, thread, label, lock, request). Bounded.
- * Thread
- * safety: one thread at a time. */
+ * Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_ENGINE_COUNTING_COUNTS_H
 #define SONDE_SERVICE_ENGINE_COUNTING_COUNTS_H
 

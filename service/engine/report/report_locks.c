@@ -24,6 +24,20 @@ struct seen {
     uint64_t start;
 };
 
+/* A function that waits for a lock. */
+struct lock_user {
+    uint32_t lock;        /* index of report_locks.items */
+    const char *function; /* of the profile, which has each name once; "" = unknown */
+    double weight;        /* of all its entries of counts */
+    uint32_t part, stack; /* of one of them */
+};
+
+struct lock_users {
+    struct lock_user *items;
+    uint32_t count, capacity;
+    struct hash_index index;
+};
+
 static sonde_err intern(struct report_locks *locks, const char *text, uint32_t *id) {
     return sonde_profile_string(locks->profile, text, strlen(text), id);
 }
@@ -52,10 +66,17 @@ static uint64_t start_of(const struct seen *seen) {
 }
 
 /* Inside of pthread_cond_wait, a stripped libc has no name for the function that waits for the
- * mutex. */
-static bool is_mutex_of_condition(const struct seen *seen) {
-    return seen->kind == SONDE_WAIT_CONDITION && seen->lock->is_plain_wait &&
-           seen->lock->mutex_owner;
+ * mutex. Since 2.25, glibc never waits for the condition with a plain FUTEX_WAIT. musl does, with a
+ * word on the waiter's stack. */
+static void correct_condition(struct seen *seen) {
+    if (seen->kind != SONDE_WAIT_CONDITION || !seen->lock->is_plain_wait)
+        return;
+    if (seen->lock->address % 8 == 4) {
+        seen->layout = SONDE_LOCK_PLAIN;
+    } else {
+        seen->kind = SONDE_WAIT_MUTEX;
+        seen->layout = SONDE_LOCK_PTHREAD_MUTEX;
+    }
 }
 
 static struct seen look_at(const struct report_locks *locks, uint32_t part,
@@ -70,10 +91,7 @@ static struct seen look_at(const struct report_locks *locks, uint32_t part,
                         .kind = wait.kind ? wait.kind : SONDE_WAIT_FUTEX,
                         .layout = wait.layout,
                         .function = wait.function};
-    if (is_mutex_of_condition(&seen)) {
-        seen.kind = SONDE_WAIT_MUTEX;
-        seen.layout = SONDE_LOCK_PTHREAD_MUTEX;
-    }
+    correct_condition(&seen);
     seen.start = start_of(&seen);
     return seen;
 }
@@ -115,11 +133,26 @@ static struct report_lock *add(struct report_locks *locks, const struct seen *se
     return item;
 }
 
-static sonde_err collect(struct report_locks *locks, uint32_t part) {
+/* The user of that lock and function, which is added if it is new; NULL: out of memory. */
+static struct lock_user *find_user(struct lock_users *users, uint32_t lock, const char *function) {
+    uint32_t hash = hash_index_words(&users->index, lock, (uintptr_t)function), number;
+    struct hash_probe probe = hash_probe(hash);
+    while ((number = hash_index_next(&users->index, &probe)) != HASH_INDEX_NONE) {
+        if (users->items[number].lock == lock && users->items[number].function == function)
+            return &users->items[number];
+    }
+    if (!array_room(&users->items, &users->capacity, users->count, 1) ||
+        !hash_index_add(&users->index, hash, users->count))
+        return NULL;
+    struct lock_user *user = &users->items[users->count++];
+    *user = (struct lock_user){.lock = lock, .function = function};
+    return user;
+}
+
+static sonde_err collect(struct report_locks *locks, uint32_t part, struct lock_users *users) {
     const struct counts *counts = &locks->input->parts[part].counts;
     for (uint32_t i = 0; i < counts->used; i++) {
         const struct count_entry *entry = &counts->entries[i];
-        double weight = (double)entry->count + entry->waits / 1e6;
         if (!entry->key.lock)
             continue;
         struct seen seen = look_at(locks, part, &entry->key);
@@ -130,16 +163,37 @@ static sonde_err collect(struct report_locks *locks, uint32_t part) {
         struct report_lock *item = find(locks, &seen);
         if (!item)
             item = add(locks, &seen);
-        if (!item)
+        struct lock_user *user =
+            item ? find_user(users, (uint32_t)(item - locks->items), seen.function) : NULL;
+        if (!user)
             return SONDE_OUT_OF_MEMORY;
-        if (item->function && weight <= item->weight)
-            continue;
-        item->weight = weight;
-        item->part = part;
-        item->stack = entry->key.stack;
-        item->function = seen.function;
+        user->weight += (double)entry->count + entry->waits / 1e6;
+        user->part = part;
+        user->stack = entry->key.stack;
     }
     return SONDE_OK;
+}
+
+/* Fills in the locks, each with the function that waits most for it. */
+static sonde_err collect_all(struct report_locks *locks) {
+    struct lock_users users = {0};
+    sonde_err err = SONDE_OK;
+    hash_index_init(&users.index);
+    for (uint32_t i = 0; i < locks->input->part_count && !err; i++)
+        err = collect(locks, i, &users);
+    for (uint32_t i = 0; i < users.count; i++) {
+        const struct lock_user *user = &users.items[i];
+        struct report_lock *item = &locks->items[user->lock];
+        if (item->function && user->weight <= item->weight)
+            continue;
+        item->weight = user->weight;
+        item->part = user->part;
+        item->stack = user->stack;
+        item->function = user->function;
+    }
+    free(users.items);
+    hash_index_finish(&users.index);
+    return err;
 }
 
 /* --- names ------------------------------------------------------------------------------------ */
@@ -225,9 +279,7 @@ static sonde_err add_comment(const struct report_locks *locks) {
 sonde_err report_locks_init(struct report_locks *locks, struct symbol_store *symbols) {
     struct sonde_arena arena = {0};
     hash_index_init(&locks->index);
-    sonde_err err = SONDE_OK;
-    for (uint32_t i = 0; i < locks->input->part_count && !err; i++)
-        err = collect(locks, i);
+    sonde_err err = collect_all(locks);
     for (uint32_t i = 0; i < locks->count && !err; i++)
         err = name(locks, symbols, &arena, &locks->items[i]);
     if (!err)

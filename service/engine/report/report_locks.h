@@ -14,9 +14,9 @@ struct report_lock {
     uint64_t start; /* its address */
     uint32_t pid;
     enum sonde_wait_kind kind;
-    double weight; /* of the entry of counts that names it */
-    uint32_t part, stack;
-    const char *function; /* of that entry; "" = unknown. Of the profile */
+    const char *function; /* that waits most for it; "" = unknown. Of the profile */
+    double weight;        /* of the function's entries of counts */
+    uint32_t part, stack; /* of one of them */
     uint32_t text;        /* string id of the label */
 };
 

@@ -132,13 +132,12 @@ static __always_inline void copy_stack(struct off_cpu_slot *slot, uint64_t now) 
 
 /* The lock may change hands at any moment, so its memory is read here, before the thread sleeps. */
 static __always_inline void copy_lock(struct off_cpu_slot *slot) {
-    slot->has_futex = 0;
+    slot->has_words = 0;
     if (!control.wants_locks || slot->is_waiting_for_cpu ||
         entry_call(&slot->regs) != ENTRY_CALL_FUTEX)
         return;
     slot->has_words =
         !bpf_probe_read_user(slot->words, sizeof slot->words, (void *)entry_first(&slot->regs));
-    slot->has_futex = 1;
 }
 
 struct ids {

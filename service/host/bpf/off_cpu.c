@@ -199,10 +199,12 @@ void off_cpu_set_locks(struct off_cpu *off_cpu, bool are_wanted) {
 
 _Static_assert(OFF_CPU_WORDS == HOST_FUTEX_WORDS, "the program copies what a record has");
 
-/* Only calls of the 64-bit interface are known. */
+/* Only calls of the 64-bit interface are known. The registers have the call even if the wait began
+ * before locks were asked for. */
 static struct host_futex futex_of(const struct off_cpu_slot *slot) {
     struct host_futex futex = {0};
-    if (!slot->has_futex || entry_bits(&slot->regs) != 64 ||
+    if (slot->is_waiting_for_cpu || entry_bits(&slot->regs) != 64 ||
+        entry_call(&slot->regs) != ENTRY_CALL_FUTEX ||
         !host_futex_read_call(entry_first(&slot->regs), entry_second(&slot->regs), &futex))
         return futex;
     futex.has_words = slot->has_words;

@@ -48,7 +48,8 @@ bool off_cpu_watch(struct off_cpu *off_cpu, pid_t pid, bool is_watched);
 void off_cpu_watch_all(struct off_cpu *off_cpu, bool is_watched);
 bool off_cpu_watches(const struct off_cpu *off_cpu, pid_t pid);
 void off_cpu_set_period(struct off_cpu *off_cpu, uint64_t period_ns);
-/* Whether records have the futex that the thread waits for. At first they have not. */
+/* Whether records also have the memory of the futex that the thread waits for. At first they do
+ * not. A wait that began before has only the address. */
 void off_cpu_set_locks(struct off_cpu *off_cpu, bool are_wanted);
 /* Delivers HOST_OFF_CPU and HOST_LOST records, until is_over (may be NULL) says so. True if there
  * are more. */

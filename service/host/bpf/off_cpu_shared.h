@@ -34,11 +34,9 @@ struct off_cpu_slot {
     uint32_t stack_bytes;             /* copied from the stack pointer on */
     uint64_t cpu_ns;                  /* the thread's CPU time when it left */
     uint64_t stack_end, end_until_ns; /* the kernel's note where the stack's mapping ends */
-    uint32_t has_futex;               /* it waits for one, and locks were asked for */
-    uint32_t has_words;
-    uint32_t words[OFF_CPU_WORDS]; /* the memory of the futex when the thread left */
-    uint32_t reserved;
-    struct entry_registers regs; /* of its entry into the kernel */
+    uint32_t has_words;               /* it waits for a futex, and locks were asked for */
+    uint32_t words[OFF_CPU_WORDS];    /* the memory of the futex when the thread left */
+    struct entry_registers regs;      /* of its entry into the kernel */
     uint8_t stack[];
 };
 
@@ -51,7 +49,7 @@ struct off_cpu_counters {
 struct off_cpu_control {
     uint64_t threshold_ns;
     uint64_t period_ns;                  /* 0 = send every wait */
-    uint64_t wants_locks;                /* of threads that wait for a futex */
+    uint64_t wants_locks;                /* the memory of futexes that threads wait for */
     uint64_t watched[OFF_CPU_PIDS / 64]; /* a bit per process */
     uint32_t tids[OFF_CPU_SLOTS];        /* the kernel's id of the thread in each slot; 0 = free */
     struct off_cpu_counters cpus[OFF_CPU_CPUS];

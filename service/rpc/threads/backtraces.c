@@ -59,19 +59,20 @@ static bool fill_lock_wait(struct sonde_arena *arena, const struct engine_backtr
                            Sonde__V1__ThreadBacktrace *thread) {
     const struct engine_lock_wait *wait = from->threads[number].lock_wait;
     struct sonde_buf name = {0}, text = {0};
+    const char *variable = names->variables[number]; /* short: many threads may wait for it */
     Sonde__V1__LockWait *message = sonde_arena_alloc(arena, sizeof *message);
     if (!message)
         return false;
     sonde__v1__lock_wait__init(message);
-    sonde_buf_puts(&name, rpc_text(arena, wait->name));
-    if (wait->name_offset)
+    sonde_buf_puts(&name, rpc_text(arena, variable));
+    if (variable[0] && wait->name_offset)
         sonde_buf_printf(&name, "+0x%llx", (unsigned long long)wait->name_offset);
     rpc_lock_wait_text(from, number, names, &text);
     message->address = wait->address;
     message->lock = take_text(arena, &name);
     message->kind = (char *)sonde_wait_kind_name(wait->kind);
     message->owner = wait->owner;
-    message->function = (char *)rpc_text(arena, wait->function);
+    message->function = (char *)rpc_text(arena, names->functions[number]);
     message->readers = wait->readers;
     message->text = take_text(arena, &text);
     thread->lock_wait = message;
@@ -85,11 +86,12 @@ static bool fill_locks(struct sonde_arena *arena, const struct engine_backtraces
     for (uint32_t i = 0; is_filled && i < from->thread_count; i++)
         if (from->threads[i].lock_wait)
             is_filled = fill_lock_wait(arena, from, i, &names, message->threads[i]);
-    message->deadlocks = sonde_arena_alloc(arena, (from->deadlock_count + 1) * sizeof(char *));
+    uint32_t deadlocks = rpc_deadlock_lines(from);
+    message->deadlocks = sonde_arena_alloc(arena, (deadlocks + 1) * sizeof(char *));
     is_filled = is_filled && message->deadlocks;
-    for (uint32_t i = 0; is_filled && i < from->deadlock_count; i++) {
+    for (uint32_t i = 0; is_filled && i < deadlocks; i++) {
         struct sonde_buf text = {0};
-        rpc_deadlock_text(from, &from->deadlocks[i], &names, &text);
+        rpc_deadlock_line(from, i, &names, &text);
         message->deadlocks[i] = take_text(arena, &text);
         is_filled = message->deadlocks[i] != NULL;
         message->n_deadlocks += is_filled;

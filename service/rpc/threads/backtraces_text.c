@@ -47,8 +47,8 @@ static void put_head(const struct engine_backtraces *from, const struct rpc_lock
                      (int)from->pid, from->thread_count, from->thread_count == 1 ? "" : "s",
                      from->stack_count, from->stack_count == 1 ? "" : "s", when,
                      (int)(from->unix_ns / 1000000 % 1000));
-    for (uint32_t i = 0; i < from->deadlock_count; i++) {
-        rpc_deadlock_text(from, &from->deadlocks[i], locks, out);
+    for (uint32_t i = 0; i < rpc_deadlock_lines(from); i++) {
+        rpc_deadlock_line(from, i, locks, out);
         sonde_buf_putc(out, '\n');
     }
     if (from->total_stop_ns)
@@ -118,12 +118,12 @@ struct parts {
 /* Writes the threads of one stack, from parts->first[stack] on (0 = threads without a stack). */
 static void put_threads(const struct engine_backtraces *from, const struct parts *parts,
                         uint32_t stack, uint32_t count, struct sonde_buf *out) {
-    uint32_t told = 0;
+    uint32_t shown = 0;
     sonde_buf_printf(out, "\n%u thread%s\n", count, count == 1 ? "" : "s");
-    for (uint32_t at = parts->first[stack]; at && told < NAMED; at = parts->next[at - 1], told++)
+    for (uint32_t at = parts->first[stack]; at && shown < NAMED; at = parts->next[at - 1], shown++)
         put_thread(from, at - 1, &parts->locks, out);
-    if (count > told)
-        sonde_buf_printf(out, "  and %u more\n", count - told);
+    if (count > shown)
+        sonde_buf_printf(out, "  and %u more\n", count - shown);
 }
 
 static void put_stack(const struct engine_thread_stack *stack, const char *const *names,

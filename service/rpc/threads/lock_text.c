@@ -108,3 +108,17 @@ void rpc_deadlock_text(const struct engine_backtraces *from, const struct engine
     sonde_buf_puts(out, " waits for a lock that it holds: ");
     put_lock(from, deadlock->threads[0], names, out);
 }
+
+uint32_t rpc_deadlock_lines(const struct engine_backtraces *from) {
+    bool is_cut = from->deadlock_count > RPC_MAX_DEADLOCKS;
+    return is_cut ? RPC_MAX_DEADLOCKS + 1 : from->deadlock_count;
+}
+
+void rpc_deadlock_line(const struct engine_backtraces *from, uint32_t line,
+                       const struct rpc_lock_names *names, struct sonde_buf *out) {
+    uint32_t others = from->deadlock_count - line;
+    if (line < RPC_MAX_DEADLOCKS)
+        rpc_deadlock_text(from, &from->deadlocks[line], names, out);
+    else
+        sonde_buf_printf(out, "%u more deadlock%s", others, others == 1 ? "" : "s");
+}

@@ -23,7 +23,13 @@ bool rpc_lock_names_init(struct rpc_lock_names *names, const struct engine_backt
  */
 void rpc_lock_wait_text(const struct engine_backtraces *from, uint32_t thread,
                         const struct rpc_lock_names *names, struct sonde_buf *out);
-/* The same for a deadlock. */
+/* The number of lines about deadlocks: at most RPC_MAX_DEADLOCKS, and one for the others. */
+#define RPC_MAX_DEADLOCKS 64u
+uint32_t rpc_deadlock_lines(const struct engine_backtraces *from);
+/* Appends one of these lines, without a newline. */
+void rpc_deadlock_line(const struct engine_backtraces *from, uint32_t line,
+                       const struct rpc_lock_names *names, struct sonde_buf *out);
+/* Appends the sentence of a deadlock. */
 void rpc_deadlock_text(const struct engine_backtraces *from, const struct engine_deadlock *deadlock,
                        const struct rpc_lock_names *names, struct sonde_buf *out);
 

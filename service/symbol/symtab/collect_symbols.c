@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Collected are functions, IFUNCs and untyped labels (assembly) inside executable sections, and
- * variables that the program may write: locks are such. Not collected are undefined and absolute
- * symbols, constants, TLS, mapping symbols, local labels, and symbols at address 0, which some
- * linkers leave behind for discarded code. */
+ * variables that the program may write, because locks are among them. Not collected are undefined
+ * and absolute symbols, constants, TLS, mapping symbols, local labels, and symbols at address 0,
+ * which some linkers leave behind for discarded code. */
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include "api/base/array.h"
@@ -50,7 +50,8 @@ static void add_text(struct symbol_collection *collection, uint64_t start, uint6
             (struct symbol_text){start, start + size, is_data};
 }
 
-/* What ld.so makes read-only again holds no lock, and has a symbol for each class. */
+/* Skips RELRO sections: no lock is in memory that ld.so makes read-only, and their vtables would
+ * add a symbol per class. */
 static bool is_variables(const struct elf_file *elf, const Elf64_Shdr *section) {
     uint64_t flags = section->sh_flags & (SHF_ALLOC | SHF_WRITE | SHF_EXECINSTR | SHF_TLS);
     for (uint32_t i = 0; i < elf->segment_count; i++) {
@@ -139,6 +140,7 @@ static void add_symbol(struct symbol_collection *collection, const Elf64_Sym *sy
         .binding = ELF64_ST_BIND(symbol->st_info),
         .is_exact = size == 0 && source == FROM_DYNSYM,
     };
+    collection->functions += !is_data;
     symbol_collection_add(collection, item);
 }
 
@@ -185,11 +187,13 @@ static bool collect_table(const struct elf_file *elf, const Elf64_Shdr *table, e
     return loaded;
 }
 
+/* Returns whether the table names functions. "strip -K" may leave only variables: they are kept,
+ * and the next source is used. */
 static bool collect_symtab(const struct elf_file *elf, struct symbol_collection *collection) {
     const Elf64_Shdr *table = elf_section_of_type(elf, SHT_SYMTAB);
-    size_t before = collection->count;
+    size_t before = collection->functions;
     return table && table->sh_type != SHT_NOBITS &&
-           collect_table(elf, table, FROM_SYMTAB, collection) && collection->count > before;
+           collect_table(elf, table, FROM_SYMTAB, collection) && collection->functions > before;
 }
 
 /* MiniDebugInfo: an xz-compressed ELF file whose .symtab has the symbols that .dynsym lacks. */

@@ -35,6 +35,7 @@ struct symbol_text {
 struct symbol_collection {
     struct symbol_raw *items;
     size_t count, capacity;
+    size_t functions;         /* of .symtab and .dynsym */
     struct symbol_text *text; /* sorted by start */
     size_t text_count;
     struct sonde_buf names;

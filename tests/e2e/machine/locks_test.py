@@ -126,10 +126,34 @@ def test_what_waits_for_work_is_left_out_and_said():
     assert re.search(r"held by \d+ holder \d+ %", out), out
     assert "semaphore tokens" not in out, out
     check.contains(out, "waiting for work (condition variables, semaphores, ends of threads): ")
-    out = os.path.join(FOLDER, "waits.collapsed")
-    sonde("record", str(contended.pid), "-d", "0.5", "--mode", "off-cpu", "--locks", "-o", out)
     contended.process.send_signal(signal.SIGKILL)  # a target that ends in the middle of its waits
     contended.stop()
+
+
+def check_labels(path):
+    """The labels of the profile, by Go's reader."""
+    done = subprocess.run(["go", "tool", "pprof", "-tags", path], env={**stack.environment(), "PPROF_TMPDIR": FOLDER},
+                          capture_output=True, text=True, timeout=120, check=True)
+    for key, value in (("lock", r"mutex shop\+0x8"), ("lock_owner", r"\d+ holder")):
+        values = re.search(rf"^ *{key}: +Total .*\n((?:.*\S.*\n)*)", done.stdout, re.MULTILINE)
+        assert values and re.search(rf": +{value}$", values[1], re.MULTILINE), f"{key}: {done.stdout}"
+
+
+def test_profiles_have_locks_and_owners_as_labels():
+    service, (http, address) = users.sonded(), users.gateway()
+    contended = Contended(60000)
+    contended.process.stdin.write("go\n")
+    contended.process.stdin.flush()
+    by_cli, by_rest = os.path.join(FOLDER, "cli.pb.gz"), os.path.join(FOLDER, "rest.pb.gz")
+    sonde("record", str(contended.pid), "--service", users.RPC, "-d", "0.5", "--mode", "off-cpu", "--locks", "-o", by_cli)
+    url = f"http://{address}/t/{contended.pid}/debug/pprof/profile?seconds=0.5&mode=off-cpu&locks=1"
+    subprocess.run(["curl", "-fsS", "-o", by_rest, url], check=True, timeout=60)
+    contended.process.kill()
+    contended.stop()
+    for part in (http, service):
+        users.stop(part)
+    check_labels(by_cli)
+    check_labels(by_rest)
 
 
 def test_a_target_that_is_killed_has_the_waits_until_then():

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fake engine's three threads: two share a stack, and one of them has an odd name; the third
- * could not be walked. */
+ * The fake engine's three threads: two share a stack, one of them waits for a lock with a long name,
+ * and the other has an odd name; the third could not be walked. */
 #include "service/engine/backtraces/backtraces.h"
 #include "tests/unit/rpc/fake_engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct backtraces_work {
     struct engine_work work;
@@ -23,11 +24,18 @@ static void answer(struct engine_work *base) {
         {"", "", "demo", 0, 0x2020, SONDE_FRAME_APPLICATION, false},
     };
     static const struct engine_thread_stack stacks[] = {{frames, 3, 2}};
+    static char long_name[5000];
+    static struct engine_lock_wait wait = {.address = 0x1000,
+                                           .kind = SONDE_WAIT_MUTEX,
+                                           .name = long_name,
+                                           .function = long_name,
+                                           .owner_name = ""};
     static const struct engine_thread threads[] = {
-        {10, "main", 'S', "poll_wait", 1500000000, 1000000000, 500000000, 1, 0, "", NULL},
+        {10, "main", 'S', "poll_wait", 1500000000, 1000000000, 500000000, 1, 0, "", &wait},
         {11, "odd\xff\n)", 'R', "", 20000000, 20000000, 0, 1, 31000, "", NULL},
         {12, "away", 'S', "", 0, 0, 0, 0, 0, "the kernel does not let us look", NULL},
     };
+    memset(long_name, 'x', sizeof long_name - 1);
     struct engine_backtraces all = {
         .target_name = work->target.name,
         .pid = work->target.pid,

@@ -135,3 +135,35 @@ TEST(a_deadlock_of_many_threads_names_some) {
     CHECK(strstr(text, "16 worker → 84 more threads → 1 worker; 1 waits for"));
     CHECK(strlen(text) < 1500);
 }
+
+TEST(of_many_deadlocks_some_have_a_line_and_the_others_are_counted) {
+    static const struct {
+        uint32_t deadlocks, lines;
+        const char *last;
+    } rows[] = {
+        {RPC_MAX_DEADLOCKS, RPC_MAX_DEADLOCKS, "deadlock: 1 a waits for a lock that it holds: "},
+        {RPC_MAX_DEADLOCKS + 1, RPC_MAX_DEADLOCKS + 1, "1 more deadlock"},
+        {RPC_MAX_DEADLOCKS + 6, RPC_MAX_DEADLOCKS + 1, "6 more deadlocks"},
+    };
+    struct engine_lock_wait wait = wait_for(1, "a");
+    const struct engine_thread waiter = thread(1, "a", &wait);
+    static const uint32_t circle[] = {0};
+    struct engine_deadlock deadlocks[RPC_MAX_DEADLOCKS + 6];
+    struct sonde_arena arena = {0};
+    struct rpc_lock_names names;
+    for (size_t i = 0; i < sizeof deadlocks / sizeof *deadlocks; i++)
+        deadlocks[i] = (struct engine_deadlock){circle, 1};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct engine_backtraces from = {.threads = &waiter,
+                                               .thread_count = 1,
+                                               .deadlocks = deadlocks,
+                                               .deadlock_count = rows[i].deadlocks};
+        struct sonde_buf text = {0};
+        CHECK(rpc_lock_names_init(&names, &from, &arena));
+        CHECK_INT(rpc_deadlock_lines(&from), ==, rows[i].lines);
+        rpc_deadlock_line(&from, rows[i].lines - 1, &names, &text);
+        CHECK(strncmp(text.data, rows[i].last, strlen(rows[i].last)) == 0);
+        sonde_buf_finish(&text);
+    }
+    sonde_arena_finish(&arena);
+}

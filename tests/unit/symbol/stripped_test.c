@@ -81,6 +81,26 @@ TEST(functions_that_lost_their_symbol_are_shown_by_their_start) {
     symbol_store_destroy(store);
 }
 
+TEST(a_symbol_table_of_variables_hides_no_other_source_of_functions) {
+    fixture_write("keeper.c",
+                  "int counter = 1;\n"
+                  "__attribute__((noipa)) static int hidden_three(int x) { return x + counter; }\n"
+                  "int main(void) { return hidden_three(1); }\n");
+    fixture_must("gcc", "gcc -O1 -no-pie keeper.c -o keeper && nm keeper > nm4.txt && "
+                        "objcopy --only-keep-debug keeper keeper.debug && "
+                        "strip -K counter keeper && test $(nm keeper | wc -l) = 1 && "
+                        "objcopy --add-gnu-debuglink=keeper.debug keeper");
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    const char *path = fixture_path("keeper");
+    uint64_t hidden =
+        strtoull(fixture_line("awk '$3 == \"hidden_three\" {print $1}' nm4.txt"), NULL, 16);
+    CHECK_STR(fixture_name_in(store, path, fixture_nm(path, "counter")).name, "counter");
+    struct fixture_answer answer = fixture_name_in(store, path, hidden);
+    CHECK_STR(answer.name, "hidden_three");
+    CHECK_INT(answer.quality, ==, SYMBOL_NAMES);
+    symbol_store_destroy(store);
+}
+
 TEST(a_file_with_damaged_section_headers_is_not_called_stripped) {
     fixture_write("damaged.c", "int main(void) { return 0; }\n");
     /* e_shoff is at offset 40 of the file. */

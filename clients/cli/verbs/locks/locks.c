@@ -19,10 +19,11 @@ static sonde_err print(const struct settings *settings, const struct sonde_profi
     if (err)
         return err;
     if (settings->json)
-        locks_print_json(&table, result);
+        locks_print_json(&table, profile, result);
     else
         locks_print_text(&table, result, settings->rows);
     sonde_lock_table_finish(&table);
+    locks_print_notes(profile, result);
     return SONDE_OK;
 }
 
@@ -34,12 +35,7 @@ static int show(const char *target, const struct settings *settings) {
     if (!err)
         err = print(settings, profile, &result);
     sonde_profile_destroy(profile);
-    if (err)
-        return cli_fail(&verb_locks, err, &diag);
-    cli_put_line(stderr, "note: ", result.clock_note);
-    if (result.target_gone)
-        fputs("note: the target exited early\n", stderr);
-    return 0;
+    return err ? cli_fail(&verb_locks, err, &diag) : 0;
 }
 
 static int on_locks(int argc, char **argv) {

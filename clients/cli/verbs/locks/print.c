@@ -88,7 +88,7 @@ static void print_title(const struct sonde_lock_table *table, const struct captu
         printf(" (pid %" PRId32 ")", result->pid);
     printf(", %.1f s: ", result->duration_ms / 1000.0);
     if (table->count == 0) {
-        puts("no thread waited for a lock");
+        puts(result->dropped ? "no wait for a lock was recorded" : "no thread waited for a lock");
         return;
     }
     print_value(table->waits, "count", 0);
@@ -113,6 +113,32 @@ void locks_print_text(const struct sonde_lock_table *table, const struct capture
     print_rest("waiting for work (condition variables, semaphores, ends of threads): ",
                &table->work, ", left out; --all-waits lists it");
     print_rest("sleeps, input and output, and waits for a CPU: ", &table->rest, ", left out");
+}
+
+/* --- notes ------------------------------------------------------------------------------------ */
+
+/* The profile's next comment about locks, from *index on; NULL = none. */
+static const char *next_comment(const struct sonde_profile *profile, size_t *index) {
+    static const char about[] = "locks: ";
+    while (*index < sonde_profile_comment_count(profile)) {
+        const char *comment = sonde_profile_comment(profile, (*index)++);
+        if (strncmp(comment, about, sizeof about - 1) == 0)
+            return comment;
+    }
+    return NULL;
+}
+
+void locks_print_notes(const struct sonde_profile *profile, const struct capture_result *result) {
+    const char *comment;
+    cli_put_line(stderr, "note: ", result->clock_note);
+    cli_put_line(stderr, "overhead ceiling: ", result->budget_note);
+    for (size_t i = 0; (comment = next_comment(profile, &i));)
+        cli_put_line(stderr, "note: ", comment);
+    if (result->dropped)
+        fprintf(stderr, "note: %" PRIu64 " sample%s dropped\n", result->dropped,
+                result->dropped == 1 ? "" : "s");
+    if (result->target_gone)
+        fputs("note: the target exited early\n", stderr);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -146,13 +172,28 @@ static void put_lock(struct sonde_buf *out, const struct sonde_lock *lock) {
     put_owners(out, lock);
 }
 
-void locks_print_json(const struct sonde_lock_table *table, const struct capture_result *result) {
+static void put_notes(struct sonde_buf *out, const struct sonde_profile *profile,
+                      const struct capture_result *result) {
+    const char *comment, *separator = result->budget_note[0] ? "," : "";
+    sonde_buf_puts(out, ",\"notes\":[");
+    if (result->budget_note[0])
+        json_text(out, result->budget_note);
+    for (size_t i = 0; (comment = next_comment(profile, &i)); separator = ",") {
+        sonde_buf_puts(out, separator);
+        json_text(out, comment);
+    }
+    sonde_buf_putc(out, ']');
+}
+
+void locks_print_json(const struct sonde_lock_table *table, const struct sonde_profile *profile,
+                      const struct capture_result *result) {
     struct sonde_buf text = {0};
     sonde_buf_putc(&text, '{');
     put_pair(&text, "target", result->target);
-    sonde_buf_printf(&text, ",\"pid\":%" PRId32 ",\"durationMs\":%u,", result->pid,
-                     result->duration_ms);
+    sonde_buf_printf(&text, ",\"pid\":%" PRId32 ",\"durationMs\":%u,\"dropped\":%" PRIu64 ",",
+                     result->pid, result->duration_ms, result->dropped);
     put_pair(&text, "clockNote", result->clock_note);
+    put_notes(&text, profile, result);
     sonde_buf_puts(&text, ",\"locks\":[");
     for (size_t i = 0; i < table->count; i++) {
         sonde_buf_puts(&text, i ? "," : "");

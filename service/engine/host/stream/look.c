@@ -224,7 +224,7 @@ static void forget_code(struct look *look) {
 }
 
 static void keep_stack(struct look *look, struct look_thread *thread,
-                       const struct unwind_remote_walk *walk) {
+                       const struct unwind_remote_walk *walk, const struct host_futex *futex) {
     static const enum stack_end ends[] = {
         [UNWIND_REMOTE_ROOT] = STACK_END_ROOT,
         [UNWIND_REMOTE_DEPTH] = STACK_END_DEPTH,
@@ -240,6 +240,7 @@ static void keep_stack(struct look *look, struct look_thread *thread,
         return;
     memcpy(pcs, walk->pcs, walk->count * sizeof *pcs);
     thread->pcs = pcs;
+    thread->futex = *futex;
     thread->count = walk->count;
     thread->end = ends[walk->end];
     thread->is_stack_known = true;
@@ -249,8 +250,9 @@ static struct host_futex read_futex(const struct look *look, const struct tracee
     struct host_futex futex = {0};
     if (at->call != SYS_futex || !host_futex_read_call(at->arguments[0], at->arguments[1], &futex))
         return (struct host_futex){0};
-    futex.has_words = foreign_memory_read(look->process.pid, futex.address, futex.words,
-                                          sizeof futex.words) == sizeof futex.words;
+    futex.has_words =
+        look->wants_locks && foreign_memory_read(look->process.pid, futex.address, futex.words,
+                                                 sizeof futex.words) == sizeof futex.words;
     return futex;
 }
 
@@ -265,8 +267,7 @@ static void find_stack(struct look *look, struct look_thread *thread,
     if (!has_code(look, thread->seen_ns) ||
         blocked_walk(&look->code, &blocked, before, &walk) != BLOCKED_WALKED)
         return;
-    thread->futex = futex;
-    keep_stack(look, thread, &walk);
+    keep_stack(look, thread, &walk, &futex);
 }
 
 static uint64_t dithered(struct look *look, uint64_t pause_ns) {

@@ -41,6 +41,7 @@ struct look {
     int task_dir;
     bool is_once;     /* only threads that are blocked at the first round, until they run */
     bool is_gone;     /* the process has ended */
+    bool wants_locks; /* the memory of futexes that threads wait for is read, too */
     uint32_t refused; /* how often a stack could not be read for lack of permission */
     uint64_t period_ns;
     uint64_t next_ns; /* when the next round is due; 0 = never again */

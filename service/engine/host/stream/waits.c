@@ -23,7 +23,7 @@ static uint64_t wanted_period(const struct host_stream *stream) {
     return period_ns;
 }
 
-static bool wants_locks(const struct host_stream *stream) {
+bool waits_want_locks(const struct host_stream *stream) {
     bool are_wanted = false;
     for (const struct target *target = stream->targets; target; target = target->host->next)
         are_wanted |= target->wants_locks;
@@ -81,7 +81,7 @@ void waits_opened(struct waits *waits, struct off_cpu *off_cpu, const struct son
     waits->next_ns = 1;
     if (off_cpu) {
         off_cpu_set_period(off_cpu, waits->period_ns);
-        off_cpu_set_locks(off_cpu, wants_locks(waits->stream));
+        off_cpu_set_locks(off_cpu, waits_want_locks(waits->stream));
         off_cpu_watch_all(off_cpu, is_all);
         watch_ring(waits);
     } else {
@@ -183,7 +183,7 @@ void waits_ask(struct host_stream *stream) {
     waits->next_flush_ns = wanted_ns ? waits->next_flush_ns : 0;
     if (waits->state == WAITS_BPF && wanted_ns) {
         off_cpu_set_period(waits->off_cpu, wanted_ns);
-        off_cpu_set_locks(waits->off_cpu, wants_locks(stream));
+        off_cpu_set_locks(waits->off_cpu, waits_want_locks(stream));
     }
     if (waits->state == WAITS_OFF && waits_start_opening(waits))
         waits->state = WAITS_OPENING;

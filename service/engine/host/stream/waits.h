@@ -54,6 +54,8 @@ struct waits {
 /* The targets' wall periods have changed, or one of them asks for what is known of blocked
  * threads. */
 void waits_ask(struct host_stream *stream);
+/* Whether a target wants the locks that threads wait for. */
+bool waits_want_locks(const struct host_stream *stream);
 /* Whether time counts already. */
 bool waits_are_ready(const struct host_stream *stream);
 /* Whether all up to the last waits_ask is counted. */

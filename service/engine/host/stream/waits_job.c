@@ -15,7 +15,7 @@ struct waits_job {
     struct sonde_diag diag;
     struct waits_process *processes;
     uint32_t count;
-    bool is_last, is_all;
+    bool is_last, is_all, wants_locks;
     uint64_t period_ns, seed, began_ns, next_ns;
 };
 
@@ -156,6 +156,7 @@ static uint64_t run_look(struct waits_job *job, struct waits_process *process) {
     struct look *look = process->look;
     uint64_t began_ns = thread_cpu_ns();
     bool is_first = !look->waits;
+    look->wants_locks = job->wants_locks;
     look_round(look, job->is_last);
     process->has_uncounted = look->wait_count > 0;
     return is_first ? 0 : thread_cpu_ns() - began_ns;
@@ -193,6 +194,7 @@ bool waits_start_round(struct waits *waits, bool is_last) {
     if (!job)
         return false;
     job->is_last = is_last;
+    job->wants_locks = waits_want_locks(waits->stream);
     job->processes = waits->processes;
     job->count = waits->count;
     start(job);

@@ -265,12 +265,14 @@ TEST(when_all_threads_have_run_no_further_round_is_due) {
     finish(&scene);
 }
 
-TEST(a_thread_in_a_futex_has_its_lock_with_the_owner) {
+/* The thread that waits for the mutex has its address, and with locks its owner. */
+static void check_waiter(bool wants_locks) {
     struct scene scene;
     uint32_t waits = 0;
     has_waiter = true;
     start(&scene, false);
     has_waiter = false;
+    scene.look->wants_locks = wants_locks;
     round_of(&scene, NULL, false);
     sleep_ns(20 * MS);
     round_of(&scene, NULL, true);
@@ -278,11 +280,17 @@ TEST(a_thread_in_a_futex_has_its_lock_with_the_owner) {
         const struct host_futex *futex = &scene.look->waits[i].futex;
         if (futex->address != (uint64_t)(uintptr_t)&held)
             continue;
-        CHECK_INT(host_futex_mutex_owner(futex), ==, scene.pid);
+        CHECK_INT(futex->has_words, ==, wants_locks);
+        CHECK_INT(host_futex_mutex_owner(futex), ==, wants_locks ? scene.pid : 0);
         waits++;
     }
     CHECK_INT(waits, ==, 1);
     finish(&scene);
+}
+
+TEST(a_thread_in_a_futex_has_its_lock_with_the_owner_if_locks_are_wanted) {
+    check_waiter(true);
+    check_waiter(false);
 }
 
 TEST(there_is_no_look_at_a_process_that_is_gone) {

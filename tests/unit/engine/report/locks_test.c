@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The labels "lock" and "lock_owner" of a report without symbols, whose frames have fixed texts. */
+ * The labels "lock" and "lock_owner" of a report without symbols, whose frames have fixed texts, and
+ * of one with this program's. */
 #include "service/engine/report/report.h"
 #include "tests/unit/check.h"
+#include "tests/unit/symbol/fixture.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MUTEX 0x7f0000001000ull
 
@@ -63,6 +67,25 @@ TEST(all_waits_for_a_lock_have_its_name_and_their_own_owner) {
     end();
 }
 
+TEST(a_lock_has_the_function_with_the_most_waiting_of_all_its_threads) {
+    struct report_part *part = begin();
+    struct stack_lock lock = {.address = MUTEX, .pid = 1, .is_plain_wait = true};
+    add(part, "take", "pthread_mutex_lock", &lock, 5);
+    for (uint32_t tid = 1; tid <= 3; tid++) {
+        lock.mutex_owner = stacks_add_thread(part->stacks, 0, tid, "");
+        add(part, "give", "pthread_mutex_lock", &lock, 4);
+    }
+    lock.address += 64;
+    add(part, "give", "pthread_mutex_lock", &lock, 1);
+    add(part, "take", "pthread_mutex_lock", &lock, 2);
+    build();
+    for (size_t i = 0; i < 4; i++)
+        CHECK_STR(label(i, "lock"), "mutex 0x7f0000001000 of give");
+    for (size_t i = 4; i < 6; i++)
+        CHECK_STR(label(i, "lock"), "mutex 0x7f0000001040 of take");
+    end();
+}
+
 TEST(both_words_of_a_read_write_lock_are_one_lock_whose_owner_is_the_writer) {
     struct report_part *part = begin();
     struct stack_lock lock = {.address = MUTEX + 8, .pid = 1};
@@ -83,15 +106,19 @@ TEST(a_wait_for_the_mutex_of_a_condition_is_not_a_wait_for_the_condition) {
     struct report_part *part = begin();
     struct stack_lock lock = {.address = MUTEX + 40, .pid = 1};
     add(part, "work", "pthread_cond_wait", &lock, 1);
-    lock = (struct stack_lock){.address = MUTEX + 64, .pid = 1, .is_plain_wait = true};
+    lock = (struct stack_lock){.address = MUTEX + 68, .pid = 1, .is_plain_wait = true};
     add(part, "work", "pthread_cond_wait", &lock, 1); /* musl waits like this for both */
+    lock.address = MUTEX + 64;
+    add(part, "work", "pthread_cond_wait", &lock, 1); /* its owner has just released it */
     lock.mutex_owner = stacks_add_thread(part->stacks, 0, 4712, "");
     add(part, "work", "pthread_cond_wait", &lock, 1);
     build();
     CHECK_STR(label(0, "lock"), "condition variable 0x7f0000001000 of work");
-    CHECK_STR(label(1, "lock"), "condition variable 0x7f0000001018 of work");
+    CHECK_STR(label(1, "lock"), "condition variable 0x7f0000001044 of work");
     CHECK_STR(label(2, "lock"), "mutex 0x7f0000001040 of work");
-    CHECK_STR(label(2, "lock_owner"), "4712");
+    CHECK_STR(label(2, "lock_owner"), "");
+    CHECK_STR(label(3, "lock"), "mutex 0x7f0000001040 of work");
+    CHECK_STR(label(3, "lock_owner"), "4712");
     end();
 }
 
@@ -132,15 +159,74 @@ TEST(locks_of_two_processes_at_the_same_address_are_two_and_those_beyond_the_lim
     end();
 }
 
-TEST(long_names_are_cut_between_characters) {
+/* --- variables -------------------------------------------------------------------------------- */
+
+#define TEN(text) text text text text text text text text text text
+
+static uint32_t planted_lock[16] = {2};
+/* Its name has 161 bytes: there is no room for the last one, which is half a character. */
+static uint32_t long_lock[16] __asm__("x" TEN("\xc3\xa4"
+                                              "\xc3\xa4"
+                                              "\xc3\xa4"
+                                              "\xc3\xa4"
+                                              "\xc3\xa4"
+                                              "\xc3\xa4"
+                                              "\xc3\xa4"
+                                              "\xc3\xa4")) = {2};
+
+/* The mapping of this process that has the code. */
+static struct mapping *open_mapping(struct symbol_store *store, uint64_t pc) {
+    struct symbol_mapping from;
+    struct symbol_module *module;
+    CHECK(fixture_mapping(getpid(), pc, &from));
+    CHECK_INT(symbol_module_open(store, getpid(), &from, &module, NULL), ==, SONDE_OK);
+    struct mapping *mapping = mapping_create(&from);
+    CHECK(mapping);
+    mapping->has_bias = symbol_module_bias(module, &from, &mapping->bias);
+    atomic_store(&mapping->module, module);
+    atomic_store(&mapping->has_names, true);
+    return mapping;
+}
+
+/* The label of a wait for a lock in this program's function, below which `calls` functions of a
+ * library are called, each from another mapping than the one before. Valid until the next call. */
+static const char *label_of(const uint32_t *variable, uint32_t calls) {
+    static char text[300];
+    const struct symbol_options options = {0};
+    struct symbol_store *store;
+    CHECK_INT(symbol_store_create(&options, &store, NULL), ==, SONDE_OK);
     struct report_part *part = begin();
-    const struct stack_lock lock = {.address = MUTEX, .pid = 1};
-    static char name[80];
-    for (size_t i = 0; i + 2 < sizeof name; i += 2)
-        memcpy(name + i, "\xc3\xa4", 3);
-    add(part, name, "pthread_mutex_lock", &lock, 1);
-    build();
-    CHECK(strlen(label(0, "lock")) <= 200);
-    CHECK(!strstr(label(0, "lock"), "\\x"));
+    uint64_t own = (uint64_t)(uintptr_t)label_of + 4, library = (uint64_t)(uintptr_t)getpid + 4;
+    struct mapping *mappings[] = {open_mapping(store, library), open_mapping(store, library),
+                                  open_mapping(store, own)};
+    uint32_t numbers[3];
+    for (size_t i = 0; i < 3; i++)
+        numbers[i] = stacks_add_mapping(part->stacks, mappings[i]);
+    uint32_t node = stacks_add_frame(part->stacks, 0, numbers[2], own);
+    for (uint32_t i = 0; i < calls; i++)
+        node = stacks_add_frame(part->stacks, node, numbers[i % 2], library);
+    const struct stack_lock lock = {.address = (uint64_t)(uintptr_t)variable, .pid = 1};
+    const struct count_key key = {.stack = add_text(part->stacks, node, "pthread_mutex_lock"),
+                                  .lock = stacks_add_lock(part->stacks, &lock)};
+    CHECK_INT(counts_add(&part->counts, &key, 1, 1), ==, SONDE_OK);
+    CHECK_INT(report_build(&input, store, &profile, NULL), ==, SONDE_OK);
+    snprintf(text, sizeof text, "%s", label(0, "lock"));
     end();
+    for (size_t i = 0; i < 3; i++)
+        mapping_release(mappings[i]);
+    symbol_store_destroy(store);
+    return text;
+}
+
+TEST(a_variable_is_looked_for_in_the_first_16_modules_of_the_stack) {
+    CHECK_STR(label_of(planted_lock, 0), "mutex planted_lock");
+    CHECK_STR(label_of(planted_lock, 15), "mutex planted_lock");
+    CHECK(strncmp(label_of(planted_lock, 16), "mutex 0x", 8) == 0);
+}
+
+TEST(long_names_are_cut_between_characters) {
+    const char *name = label_of(long_lock, 0);
+    CHECK(strncmp(name, "mutex x\xc3\xa4", 9) == 0);
+    CHECK_INT(strlen(name), ==, strlen("mutex ") + 1 + 2 * 79);
+    CHECK_STR(name + strlen(name) - 2, "\xc3\xa4");
 }

@@ -83,11 +83,11 @@ static void sleep_small(uint64_t *slept_ns) {
     swapcontext(&here, &there);
 }
 
-/* Waits for a word as for a mutex. */
-static void wait_for_lock(void) {
-    static uint32_t words[8] __attribute__((aligned(8))) = {2, 0, 4242};
-    struct timespec time = {.tv_nsec = 20 * MS};
-    (void)syscall(SYS_futex, words, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, &time, NULL, 0);
+static uint32_t lock_words[8] __attribute__((aligned(8))) = {2, 0, 4242};
+
+/* Waits for a word as for a mutex. time NULL = for ever. */
+static void wait_for_lock(const struct timespec *time) {
+    (void)syscall(SYS_futex, lock_words, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, time, NULL, 0);
 }
 
 static void spin(uint64_t ns) {
@@ -114,8 +114,11 @@ static void obey(char letter, uint64_t *slept_ns) {
         spin(100 * MS);
         break;
     case 'f':
-        wait_for_lock();
+        wait_for_lock(&(struct timespec){.tv_nsec = 20 * MS});
         sleep_long(slept_ns);
+        break;
+    case 'w':
+        wait_for_lock(NULL);
         break;
     default:
         _exit(0);
@@ -180,6 +183,17 @@ static void await_blocked(const struct child *child) {
     }
 }
 
+static void await_blocked_in_futex(const struct child *child) {
+    char path[64], text[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/syscall", (int)child->pid);
+    while (strtol(text, NULL, 10) != SYS_futex) {
+        FILE *file = fopen(path, "r");
+        CHECK(file);
+        CHECK(fgets(text, sizeof text, file));
+        fclose(file);
+    }
+}
+
 /* --- What was recorded ------------------------------------------------------------------------ */
 
 struct seen {
@@ -187,8 +201,9 @@ struct seen {
     uint64_t records, ns, waiting_ns, others, lost, blocked;
     uint64_t in_long_ns; /* with sleep_long on the stack */
     uint32_t least_stack;
-    uint32_t futexes; /* with the memory of the lock */
-    bool has_bad;     /* a record that no process can cause */
+    uint32_t addresses; /* of the lock */
+    uint32_t futexes;   /* with the memory of the lock */
+    bool has_bad;       /* a record that no process can cause */
 };
 
 static bool has_pc_in(const struct host_sample *sample, const void *function, size_t bytes) {
@@ -217,6 +232,7 @@ static void on_record(void *context, const struct host_record *record) {
     seen->blocked += !sample->is_waiting_for_cpu;
     seen->waiting_ns += sample->is_waiting_for_cpu ? sample->weight_ns : 0;
     seen->in_long_ns += has_pc_in(sample, sleep_long, 1024) ? sample->weight_ns : 0;
+    seen->addresses += sample->futex.address == (uint64_t)(uintptr_t)lock_words;
     seen->futexes +=
         host_futex_is_plain_wait(&sample->futex) && host_futex_mutex_owner(&sample->futex) == 4242;
     if (sample->stack_bytes < seen->least_stack)
@@ -299,6 +315,23 @@ TEST(a_wait_for_a_futex_has_the_memory_of_the_lock_if_locks_are_wanted) {
         await(&child);
         CHECK_INT(drain(off_cpu, child.pid).futexes, ==, are_wanted);
     }
+    finish(off_cpu, &child);
+}
+
+TEST(a_wait_that_began_before_locks_were_wanted_has_the_address_of_its_lock) {
+    struct off_cpu *off_cpu = open_with((struct off_cpu_options){0});
+    struct child child = start_child();
+    CHECK(off_cpu_watch(off_cpu, child.pid, true));
+    order(&child, 'w');
+    await_blocked_in_futex(&child);
+    (void)drain(off_cpu, child.pid);
+    off_cpu_set_locks(off_cpu, true);
+    struct seen blocked = flush(off_cpu, child.pid);
+    CHECK_INT(blocked.addresses, ==, 1);
+    CHECK_INT(blocked.futexes, ==, 0);
+    kill(child.pid, SIGKILL);
+    waitpid(child.pid, NULL, 0);
+    CHECK_INT(drain(off_cpu, child.pid).addresses, >=, 1);
     finish(off_cpu, &child);
 }
 
