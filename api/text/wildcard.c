@@ -4,20 +4,21 @@
 #include <string.h>
 
 bool sonde_wildcard_matches(const char *pattern, const char *name) {
-    const char *star = NULL, *retry = NULL;
-    while (*name) {
-        if (*pattern == '*') {
-            star = pattern++;
-            retry = name;
-        } else if (*pattern == *name) {
-            pattern++;
-            name++;
-        } else if (star) { /* the last star takes one more character */
-            pattern = star + 1;
-            name = ++retry;
-        } else {
+    size_t len = strcspn(pattern, "*");
+    if (strncmp(pattern, name, len) != 0)
+        return false;
+    if (!pattern[len])
+        return !name[len];
+    const char *end = name + strlen(name);
+    /* Each piece between stars takes its first place, and the last one the end. */
+    for (name += len, pattern += len; *(pattern += strspn(pattern, "*")); pattern += len) {
+        len = strcspn(pattern, "*");
+        if (!pattern[len])
+            return (size_t)(end - name) >= len && memcmp(end - len, pattern, len) == 0;
+        name = memmem(name, (size_t)(end - name), pattern, len);
+        if (!name)
             return false;
-        }
+        name += len;
     }
-    return pattern[strspn(pattern, "*")] == 0;
+    return true;
 }

@@ -39,14 +39,20 @@ static struct sonde_mapping range_of(const struct sonde_mapping *mapping, uint64
  * if there are too many. */
 static size_t add_range(struct code_request *request, const struct sonde_mapping *range) {
     Sonde__V1__GetCodeRequest *message = &request->message;
-    for (size_t i = message->n_mappings; i > 0; i--) { /* usually the last one */
-        const struct code_request_origin *at = &request->origins[i - 1];
+    uint32_t hash = hash_index_words(&request->index,
+                                     hash_index_mix(&request->index, range->start, range->limit),
+                                     range->offset);
+    struct hash_probe probe = hash_probe(hash);
+    uint32_t known;
+    while ((known = hash_index_next(&request->index, &probe)) != HASH_INDEX_NONE) {
+        const struct code_request_origin *at = &request->origins[known];
         if (at->start == range->start && at->limit == range->limit && at->offset == range->offset)
-            return i - 1;
+            return known;
     }
-    size_t number = message->n_mappings;
+    uint32_t number = (uint32_t)message->n_mappings;
     if (number == MAX_MAPPINGS)
         return number;
+    hash_index_add(&request->index, hash, number); /* has room */
     Sonde__V1__SymbolMapping *to = &request->mappings[number];
     sonde__v1__symbol_mapping__init(to);
     to->start = base_of(number, range->start);
@@ -96,7 +102,9 @@ sonde_err code_request_init(struct code_request *request, const struct subject *
     request->origins = calloc(MAX_MAPPINGS, sizeof *request->origins);
     message->mappings = calloc(MAX_MAPPINGS, sizeof *message->mappings);
     message->addresses = calloc(MAX_ADDRESSES, sizeof *message->addresses);
-    sonde_err err = request->mappings && request->origins && message->mappings && message->addresses
+    hash_index_init(&request->index);
+    sonde_err err = request->mappings && request->origins && message->mappings &&
+                            message->addresses && hash_index_reserve(&request->index, MAX_MAPPINGS)
                         ? SONDE_OK
                         : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < subject_count && !err; i++)
@@ -113,4 +121,5 @@ void code_request_finish(struct code_request *request) {
     free(request->origins);
     free(request->message.mappings);
     free(request->message.addresses);
+    hash_index_finish(&request->index);
 }

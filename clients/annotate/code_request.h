@@ -4,6 +4,7 @@
 #ifndef SONDE_CLIENTS_ANNOTATE_CODE_REQUEST_H
 #define SONDE_CLIENTS_ANNOTATE_CODE_REQUEST_H
 
+#include "api/hash_index.h"
 #include "clients/annotate/subject.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
@@ -13,6 +14,7 @@ struct code_request {
     Sonde__V1__GetCodeRequest message; /* borrows from the subjects; without a target */
     Sonde__V1__SymbolMapping *mappings;
     struct code_request_origin *origins; /* of the mappings */
+    struct hash_index index;             /* of origins */
 };
 
 /* The addresses are those of the subjects' locations, one subject after the other. All have the

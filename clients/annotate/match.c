@@ -20,9 +20,25 @@ static bool is_exactly(const struct sonde_profile *profile, uint32_t function, c
            strcmp(sonde_profile_text(profile, item->system_name), name) == 0;
 }
 
-static enum draw_fit fit(const struct sonde_profile *profile, uint32_t function, const char *name) {
-    return is_exactly(profile, function, name) ? DRAW_FIT_EXACT
-                                               : draw_name_fit(name, name_of(profile, function));
+/* Functions of several files have one name, so fits are kept by the name's string id, plus 1; 0 =
+ * unknown. */
+static enum draw_fit fit(const struct sonde_profile *profile, uint32_t function,
+                         const struct draw_typed *typed, unsigned char *kept) {
+    uint32_t name = sonde_profile_function(profile, function)->name;
+    if (is_exactly(profile, function, typed->name))
+        return DRAW_FIT_EXACT;
+    if (!kept[name])
+        kept[name] = (unsigned char)(draw_typed_fit(typed, name_of(profile, function)) + 1);
+    return (enum draw_fit)(kept[name] - 1);
+}
+
+bool match_is_anything(const char *name) {
+    struct sonde_buf pattern = {0};
+    draw_name_pattern(&pattern, name);
+    const char *text = sonde_buf_slice(&pattern).data;
+    bool is_anything = pattern.len > 0 && strspn(text, "*") == pattern.len;
+    sonde_buf_finish(&pattern);
+    return is_anything;
 }
 
 bool match_is_exact(const struct sonde_profile *profile, const char *name) {
@@ -35,14 +51,23 @@ bool match_is_exact(const struct sonde_profile *profile, const char *name) {
 bool *match_functions(const struct sonde_profile *profile, const char *name) {
     size_t count = sonde_profile_function_count(profile);
     bool *matches = calloc(count + 1, sizeof *matches);
+    unsigned char *kept = calloc(sonde_profile_string_count(profile) + 1, sizeof *kept);
     enum draw_fit best = DRAW_FIT_NONE;
-    for (uint32_t i = 1; matches && i <= count; i++) {
-        enum draw_fit found = fit(profile, i, name);
+    struct draw_typed typed;
+    draw_typed_init(&typed, name);
+    for (uint32_t i = 1; matches && kept && i <= count; i++) {
+        enum draw_fit found = fit(profile, i, &typed, kept);
         if (found > best)
             memset(matches, 0, (count + 1) * sizeof *matches);
         best = found > best ? found : best;
         matches[i] = found && found == best;
     }
+    if (!kept) {
+        free(matches);
+        matches = NULL;
+    }
+    free(kept);
+    draw_typed_finish(&typed);
     return matches;
 }
 

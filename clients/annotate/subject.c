@@ -6,6 +6,7 @@
 #include "clients/annotate/subject.h"
 
 #include "api/base/array.h"
+#include "api/hash_index.h"
 #include "api/text/utf8.h"
 #include "clients/annotate/match.h"
 
@@ -29,7 +30,8 @@ struct search {
     uint32_t *group_of; /* per location id: number + 1 */
     struct group *groups;
     uint32_t count, capacity;
-    int64_t total; /* of the samples that are in any of them */
+    struct hash_index index; /* of groups */
+    int64_t total;           /* of the samples that are in any of them */
 };
 
 /* ---- names ---- */
@@ -84,9 +86,33 @@ static bool is_same(const struct group *left, const struct group *right) {
            left->build_id == right->build_id;
 }
 
+static uint32_t known_group(const struct search *search, const struct group *item, uint32_t hash) {
+    struct hash_probe probe = hash_probe(hash);
+    uint32_t number;
+    do
+        number = hash_index_next(&search->index, &probe);
+    while (number != HASH_INDEX_NONE && !is_same(&search->groups[number], item));
+    return number;
+}
+
+/* An inlined function may have any number of containers: only the largest is shown. */
+static sonde_err add_group(struct search *search, const struct group *item, uint32_t hash,
+                           struct sonde_diag *diag) {
+    if (!search->of_inlined && search->count == SUBJECT_MAX_GROUPS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "\"%.40s\" means more than %u functions: add to the name, or name one as "
+                          "FUNCTION@FILE",
+                          search->wanted->word, SUBJECT_MAX_GROUPS);
+    if (!array_room(&search->groups, &search->capacity, search->count, 1) ||
+        !hash_index_add(&search->index, hash, search->count))
+        return SONDE_OUT_OF_MEMORY;
+    search->groups[search->count++] = *item;
+    return SONDE_OK;
+}
+
 /* Sets *number to the group's + 1, 0 = of a file that is not wanted. */
 static sonde_err find_group(struct search *search, const struct sonde_location *location,
-                            uint32_t *number) {
+                            uint32_t *number, struct sonde_diag *diag) {
     const struct sonde_profile *profile = search->profile;
     const struct sonde_mapping *mapping =
         location->mapping ? sonde_profile_mapping(profile, location->mapping) : NULL;
@@ -97,15 +123,11 @@ static sonde_err find_group(struct search *search, const struct sonde_location *
     *number = 0;
     if (!is_wanted_file(search, mapping))
         return SONDE_OK;
-    while (*number < search->count && !is_same(&search->groups[*number], &item))
-        ++*number;
-    if (*number == search->count) {
-        if (!array_room(&search->groups, &search->capacity, search->count, 1))
-            return SONDE_OUT_OF_MEMORY;
-        search->groups[search->count++] = item;
-    }
-    ++*number;
-    return SONDE_OK;
+    uint32_t hash =
+        hash_index_words(&search->index, (uint64_t)item.name << 32 | item.path, item.build_id);
+    uint32_t known = known_group(search, &item, hash);
+    *number = (known == HASH_INDEX_NONE ? search->count : known) + 1;
+    return known == HASH_INDEX_NONE ? add_group(search, &item, hash, diag) : SONDE_OK;
 }
 
 static void count_sample(struct search *search, size_t index, size_t type) {
@@ -123,17 +145,18 @@ static void count_sample(struct search *search, size_t index, size_t type) {
     search->total += is_in ? sample.values[type] : 0;
 }
 
-static sonde_err collect(struct search *search, size_t type) {
+static sonde_err collect(struct search *search, size_t type, struct sonde_diag *diag) {
     const struct sonde_profile *profile = search->profile;
     size_t locations = sonde_profile_location_count(profile);
     sonde_err err = SONDE_OK;
     search->count = 0;
     search->total = 0;
+    hash_index_clear(&search->index);
     for (uint32_t i = 1; i <= locations && !err; i++) {
         const struct sonde_location *location = sonde_profile_location(profile, i);
         search->group_of[i] = 0;
         if (is_wanted(search, location))
-            err = find_group(search, location, &search->group_of[i]);
+            err = find_group(search, location, &search->group_of[i], diag);
     }
     for (size_t i = 0; i < sonde_profile_sample_count(profile) && !err; i++)
         count_sample(search, i, type);
@@ -201,14 +224,14 @@ static sonde_err search_all(struct search *search, struct subject *subject,
                             struct sonde_buf *choices, struct sonde_diag *diag) {
     struct group container = {0};
     search->of_inlined = true;
-    sonde_err err = collect(search, subject->type);
+    sonde_err err = collect(search, subject->type, diag);
     bool is_inlined = search->count > 0;
     if (is_inlined)
         container = search->groups[largest(search)];
     subject->inlined_elsewhere = search->total;
     search->of_inlined = false;
     if (!err)
-        err = collect(search, subject->type);
+        err = collect(search, subject->type, diag);
     if (err)
         return err;
     if (search->count > 1)
@@ -223,15 +246,20 @@ sonde_err subject_find(const struct sonde_profile *profile, size_t type,
                        const struct subject_name *name, struct subject *subject,
                        struct sonde_buf *choices, struct sonde_diag *diag) {
     struct search search = {.profile = profile, .wanted = name};
-    bool *matches = match_functions(profile, name->name);
     *subject = (struct subject){.profile = profile, .type = type};
+    if (match_is_anything(name->name))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "\"%.60s\" means every function: add a part of the name", name->word);
+    bool *matches = match_functions(profile, name->name);
     search.matches = matches;
+    hash_index_init(&search.index);
     search.group_of = calloc(sonde_profile_location_count(profile) + 1, sizeof *search.group_of);
     sonde_err err = matches && search.group_of ? search_all(&search, subject, choices, diag)
                                                : SONDE_OUT_OF_MEMORY;
     free(matches);
     free(search.group_of);
     free(search.groups);
+    hash_index_finish(&search.index);
     return err;
 }
 

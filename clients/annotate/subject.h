@@ -7,6 +7,8 @@
 
 #include "api/profile/profile.h"
 
+#define SUBJECT_MAX_GROUPS 1024u /* functions that a name may mean, by name and file */
+
 /* What the user calls the function: NAME, NAME@FILE (a base name or the start of a build-id) or
  * NAME@0xSTART. */
 struct subject_name {
@@ -33,7 +35,8 @@ void subject_read_name(const struct sonde_profile *profile, const char *word,
                        struct subject_name *name);
 /* Fills the subject, which the caller finishes, also after an error. SONDE_NOT_FOUND: no function
  * is called that; nearest names are in the diag. SONDE_INVALID_ARGUMENT: several are; a table of
- * them is appended to *choices, without control characters. */
+ * them is appended to *choices, without control characters, unless the name consists only of * or
+ * more than SUBJECT_MAX_GROUPS are. */
 SONDE_MUST_USE sonde_err subject_find(const struct sonde_profile *profile, size_t type,
                                       const struct subject_name *name, struct subject *subject,
                                       struct sonde_buf *choices, struct sonde_diag *diag);

@@ -18,7 +18,7 @@
 #define DEFAULT_SECONDS 5
 #define DEFAULT_HZ      499 /* a line needs more samples than a function */
 #define DEFAULT_ROWS    20
-#define FILE_BYTES      (16u << 20) /* of the profile */
+#define FILE_BYTES      (2u << 20) /* of the profile, which is counted in the loop */
 #define MEMORY_BYTES    (64u << 20)
 
 struct annotation {
@@ -362,6 +362,15 @@ static sonde_err ask_target(struct mcp_call *call, Sonde__V1__Rendering *renderi
     return SONDE_OK;
 }
 
+static sonde_err refuse_sampling(const struct mcp_call *call, struct sonde_diag *diag) {
+    static const char *const names[] = {"seconds", "frequency"};
+    sonde_err err = SONDE_OK;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !err; i++)
+        if (mcp_is_said(call, names[i]))
+            err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s: only with target", names[i]);
+    return err;
+}
+
 static sonde_err start(struct mcp_call *call, struct sonde_diag *diag) {
     struct annotation *annotation = (struct annotation *)call;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
@@ -370,6 +379,8 @@ static sonde_err start(struct mcp_call *call, struct sonde_diag *diag) {
     rendering.format = SONDE__V1__FORMAT__PPROF;
     rendering.raw = true;
     sonde_err err = mcp_check_source(call, diag);
+    if (!err && !mcp_is_said(call, "target"))
+        err = refuse_sampling(call, diag);
     if (!err)
         err = mcp_whole(call, "rows", &annotation->rows, diag);
     if (!err)

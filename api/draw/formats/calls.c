@@ -49,11 +49,12 @@ static uint32_t root_frame(const struct calls *calls) {
 }
 
 /* A thread is not a function, and only its exact name means the root. */
-static enum draw_fit fit(const struct calls *calls, uint32_t number, const char *typed) {
+static enum draw_fit fit(const struct calls *calls, uint32_t number,
+                         const struct draw_typed *typed) {
     const struct draw_frame *frame = draw_tree_frame(calls->tree, number);
     if (number == root_frame(calls))
-        return strcmp(typed, frame->name) == 0 ? DRAW_FIT_EXACT : DRAW_FIT_NONE;
-    return frame->is_thread ? DRAW_FIT_NONE : draw_name_fit(typed, frame->name);
+        return strcmp(typed->name, frame->name) == 0 ? DRAW_FIT_EXACT : DRAW_FIT_NONE;
+    return frame->is_thread ? DRAW_FIT_NONE : draw_typed_fit(typed, frame->name);
 }
 
 static void forget_matches(struct calls *calls) {
@@ -63,10 +64,12 @@ static void forget_matches(struct calls *calls) {
 }
 
 /* Returns how many frames match. */
-static uint32_t match(struct calls *calls, const char *typed) {
+static uint32_t match(struct calls *calls, const char *name) {
     enum draw_fit best = DRAW_FIT_NONE;
+    struct draw_typed typed;
+    draw_typed_init(&typed, name);
     for (uint32_t i = 0; i < calls->tree->frames.count; i++) {
-        enum draw_fit found = fit(calls, i, typed);
+        enum draw_fit found = fit(calls, i, &typed);
         if (found > best)
             forget_matches(calls);
         best = found > best ? found : best;
@@ -76,6 +79,7 @@ static uint32_t match(struct calls *calls, const char *typed) {
         calls->match_count++;
         calls->self = draw_add(calls->self, draw_tree_frame(calls->tree, i)->flat);
     }
+    draw_typed_finish(&typed);
     return calls->match_count;
 }
 

@@ -12,8 +12,17 @@
 /* How well a function's name fits. Only the functions that fit best are meant. */
 enum draw_fit { DRAW_FIT_NONE, DRAW_FIT_PATTERN, DRAW_FIT_READABLE, DRAW_FIT_EXACT };
 
-/* DRAW_FIT_NONE when out of memory, too. */
-enum draw_fit draw_name_fit(const char *typed, const char *name);
+/* A typed name, to be compared with many. */
+struct draw_typed {
+    const char *name;         /* borrowed */
+    struct sonde_buf pattern; /* with * for dots; empty = the name is not a pattern */
+    bool with_parameters;     /* also compare the form that has parameters */
+};
+
+void draw_typed_init(struct draw_typed *typed, const char *name);
+void draw_typed_finish(struct draw_typed *typed);
+/* Returns DRAW_FIT_NONE also when out of memory. Parses `name` at most twice. */
+enum draw_fit draw_typed_fit(const struct draw_typed *typed, const char *name);
 /* Appends what is typed with * for the dots of shortened names: "parse(...)", "...end_of_name",
  * "begin_of_na…". */
 void draw_name_pattern(struct sonde_buf *out, const char *typed);

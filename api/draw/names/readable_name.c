@@ -86,9 +86,9 @@ static bool is_inline_namespace(const char *word, size_t len) {
 /* Names that begin with two underscores belong to the library, so they need no __gnu_cxx. */
 static bool is_left_out(const struct reader *reader, const char *word, size_t len) {
     const char *rest = word + len;
-    struct sonde_slice before = name_before(reader, reader->out->len);
-    if (rest[0] != ':' || rest[1] != ':')
+    if (word[0] != '_' || rest[0] != ':' || rest[1] != ':')
         return false;
+    struct sonde_slice before = name_before(reader, reader->out->len);
     if (before.len == 0)
         return len == 9 && memcmp(word, "__gnu_cxx", 9) == 0 && strncmp(rest, "::__", 4) == 0;
     return before.len >= 5 && memcmp(before.data, "std::", 5) == 0 &&

@@ -3,9 +3,10 @@
  * DeepFlow's query of continuous profiles: POST /v1/profile/ProfileTracing. The service renders the
  * tree; the gateway passes it on in DeepFlow's envelope as it arrives.
  *
- * The query is one call. Two cases need more: names in tag_filter that may be labels are looked up
- * before it, and after an empty result it is found out whether the service runs unrecorded. If not,
- * the query is repeated, and the client gets its empty result. */
+ * The query is one call. Two cases need more. Names in tag_filter that may be labels are looked up
+ * before it. After an empty result of a range that reaches the present, a call finds out whether
+ * the service runs unrecorded. If not, the query is repeated, and the client gets its empty
+ * result. */
 #include "api/base/clock.h"
 #include "api/json/json.h"
 #include "api/profile/event.h"
@@ -25,6 +26,7 @@
 #define HOST_VIEW  "Total"
 
 #define LOOK_DEADLINE_MS 10000
+#define PRESENT_S        60 /* a range that ended longer ago is past */
 
 struct body {
     const char *app_service, *language, *event, *tag_filter, *group_by, *result_shape;
@@ -99,11 +101,18 @@ static void on_refused(struct profile_reply *reply, sonde_err err, const struct 
         refuse(relay_take_request(&reply->relay), err, diag);
 }
 
+/* With a filter, or outside of the present, even a service that is recorded may have no data. */
+static bool must_have_data(const struct tracing *tracing) {
+    int64_t now_s = clock_ns(CLOCK_REALTIME) / HISTORY_NS_PER_S;
+    return !tracing->is_void && !*tracing->body.tag_filter && tracing->body.time_start <= now_s &&
+           tracing->body.time_end >= now_s - PRESENT_S;
+}
+
 static bool is_wanted(struct profile_reply *reply, const Sonde__V1__ResultStart *result) {
     struct tracing *tracing = (struct tracing *)reply;
     const Sonde__V1__Completeness *known = result->completeness;
     bool is_empty = known && known->windows_received == 0;
-    tracing->is_looking = is_empty && !tracing->is_void && !tracing->has_looked;
+    tracing->is_looking = is_empty && !tracing->has_looked && must_have_data(tracing);
     tracing->has_looked = true;
     return !tracing->is_looking;
 }
@@ -201,18 +210,24 @@ static void call(struct tracing *tracing, const struct relay_events *events,
     relay_call(relay, method, request, LOOK_DEADLINE_MS);
 }
 
-static bool is_meant(const struct tracing *tracing, const Sonde__V1__Target *target) {
-    return target->unattached && strcmp(target->name, tracing->body.app_service) == 0;
+/* Whether processes have the name, and none of them is attached. */
+static bool is_unattached(const Sonde__V1__ListTargetsResponse *list, const char *name) {
+    bool is_found = false;
+    for (size_t i = 0; i < list->n_targets; i++) {
+        if (strcmp(list->targets[i]->name, name) != 0)
+            continue;
+        if (!list->targets[i]->unattached)
+            return false;
+        is_found = true;
+    }
+    return is_found;
 }
 
 static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     struct tracing *tracing = (struct tracing *)relay;
     const Sonde__V1__ListTargetsResponse *list = (const void *)message;
     struct sonde_diag diag = {0};
-    size_t at = 0;
-    while (at < list->n_targets && !is_meant(tracing, list->targets[at]))
-        at++;
-    if (at == list->n_targets)
+    if (!is_unattached(list, tracing->body.app_service))
         return;
     sonde_err err = sonde_fail(&diag, SONDE_NOT_FOUND, "%.80s runs, but is not recorded: %s",
                                tracing->body.app_service, tracing->reason);

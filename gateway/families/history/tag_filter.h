@@ -2,7 +2,7 @@
  *
  * The names in DeepFlow's tag_filter, `pod_ns = 'app' AND host_hostname != 'a'`, and the labels
  * that they are in Sonde. A tag that Sonde never fills is passed on: a label that no window has
- * equals "". The labels of history can be used, too. Everything but the names is left to the
+ * equals "". A filter can also use the labels of history. Everything but the names is left to the
  * service, which parses the filter. Thread safety: any thread. */
 #ifndef SONDE_GATEWAY_FAMILIES_HISTORY_TAG_FILTER_H
 #define SONDE_GATEWAY_FAMILIES_HISTORY_TAG_FILTER_H

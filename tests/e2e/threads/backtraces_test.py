@@ -29,6 +29,13 @@ def list_threads(*words):
     return json.loads(stack.sonde("threads", "--json", *words)[0])
 
 
+def ask_threads(server):
+    """The same over REST, which starts no program."""
+    status, _, body = server.get("/v1/threads")
+    check.equal(status, 200, body)
+    return json.loads(body)
+
+
 def test_the_stack_of_every_thread_is_shown():
     with stack.Server(CROWD, str(WAITERS), ready="ready") as server:
         answer = list_threads("crowd")
@@ -81,7 +88,7 @@ def test_functions_without_names_are_places_in_their_file_as_in_profiles():
 def test_a_call_that_fails_with_eintr_after_a_stop_is_not_interrupted():
     with stack.Server(CROWD, "1", ready="ready") as server:
         for _ in range(150):
-            answer = list_threads("crowd")
+            answer = ask_threads(server)
             looper = next(thread for thread in answer["threads"] if thread["name"] == "looper")
             if looper["state"] == "S":
                 frames = names(answer, looper)
@@ -96,7 +103,7 @@ def test_calls_are_not_interrupted_during_a_capture_either():
         capture.start()
         seen = 0
         while capture.is_alive():
-            answer = list_threads("crowd")
+            answer = ask_threads(server)
             worker = next(thread for thread in answer["threads"] if thread["name"] == "worker")
             seen += bool(worker.get("stack") and "work_hard" in names(answer, worker))
         assert seen > 5, seen

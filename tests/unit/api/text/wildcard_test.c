@@ -22,6 +22,13 @@ TEST(a_star_stands_for_any_characters_and_everything_else_for_itself) {
         {"", "", true},
         {"", "x", false},
         {"**", "x", true},
+        {"a*a", "a", false},
+        {"a*a", "aa", true},
+        {"*ab*ab", "ab-ab", true},
+        {"*ab*ab", "xab", false},
+        {"*b*", "abc", true},
+        {"*b*", "ac", false},
+        {"*aab", "aaaab", true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (sonde_wildcard_matches(rows[i].pattern, rows[i].name) != rows[i].matches)

@@ -142,24 +142,45 @@ TEST(rows_fit_the_columns) {
     "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >::append(" \
     "char const*)"
 
+static enum draw_fit fit(const char *name, const char *function) {
+    struct draw_typed typed;
+    draw_typed_init(&typed, name);
+    enum draw_fit found = draw_typed_fit(&typed, function);
+    draw_typed_finish(&typed);
+    return found;
+}
+
 TEST(a_typed_name_is_a_name_or_its_readable_form) {
-    CHECK_INT(draw_name_fit(APPEND, APPEND), ==, DRAW_FIT_EXACT);
-    CHECK_INT(draw_name_fit("std::string::append", APPEND), ==, DRAW_FIT_READABLE);
-    CHECK_INT(draw_name_fit("std::string::append(...)", APPEND), ==, DRAW_FIT_READABLE);
-    CHECK_INT(draw_name_fit("std::string::append(char const*)", APPEND), ==, DRAW_FIT_READABLE);
-    CHECK_INT(draw_name_fit("shop::price", "shop::price(std::allocator<int>, int)"), ==,
-              DRAW_FIT_READABLE);
-    CHECK_INT(draw_name_fit("shop::pri", "shop::price(int, int)"), ==, DRAW_FIT_NONE);
-    CHECK_INT(draw_name_fit("append", APPEND), ==, DRAW_FIT_NONE);
-    CHECK_INT(draw_name_fit("", APPEND), ==, DRAW_FIT_NONE);
+    CHECK_INT(fit(APPEND, APPEND), ==, DRAW_FIT_EXACT);
+    CHECK_INT(fit("std::string::append", APPEND), ==, DRAW_FIT_READABLE);
+    CHECK_INT(fit("std::string::append(...)", APPEND), ==, DRAW_FIT_READABLE);
+    CHECK_INT(fit("std::string::append(char const*)", APPEND), ==, DRAW_FIT_READABLE);
+    CHECK_INT(fit("shop::price", "shop::price(std::allocator<int>, int)"), ==, DRAW_FIT_READABLE);
+    CHECK_INT(fit("shop::pri", "shop::price(int, int)"), ==, DRAW_FIT_NONE);
+    CHECK_INT(fit("append", APPEND), ==, DRAW_FIT_NONE);
+    CHECK_INT(fit("", APPEND), ==, DRAW_FIT_NONE);
 }
 
 TEST(dots_and_stars_of_a_typed_name_are_any_text) {
-    CHECK_INT(draw_name_fit("std::*::append*", APPEND), ==, DRAW_FIT_PATTERN);
-    CHECK_INT(draw_name_fit("...::append(...)", APPEND), ==, DRAW_FIT_PATTERN);
-    CHECK_INT(draw_name_fit("std::string::app…", APPEND), ==, DRAW_FIT_PATTERN);
-    CHECK_INT(draw_name_fit("...::assign(...)", APPEND), ==, DRAW_FIT_NONE);
+    CHECK_INT(fit("std::*::append*", APPEND), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(fit("...::append(...)", APPEND), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(fit("std::string::app…", APPEND), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(fit("...::assign(...)", APPEND), ==, DRAW_FIT_NONE);
     /* A name can have stars of its own, and is then no pattern. */
-    CHECK_INT(draw_name_fit("parse(char*)", "parse(char*)"), ==, DRAW_FIT_EXACT);
-    CHECK_INT(draw_name_fit("parse(char*)", "parse(char, int)"), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(fit("parse(char*)", "parse(char*)"), ==, DRAW_FIT_EXACT);
+    CHECK_INT(fit("parse(char*)", "parse(char, int)"), ==, DRAW_FIT_PATTERN);
+}
+
+TEST(only_parameters_can_be_left_out_behind_a_name) {
+    const char *serve = "main.(*Server).Serve";
+    const char *hidden = "shop::(anonymous namespace)::f(int)";
+    CHECK_INT(fit("main.", serve), ==, DRAW_FIT_NONE);
+    CHECK_INT(fit("main", serve), ==, DRAW_FIT_NONE);
+    CHECK_INT(fit("main.*", serve), ==, DRAW_FIT_PATTERN);
+    CHECK_INT(fit("shop::", hidden), ==, DRAW_FIT_NONE);
+    CHECK_INT(fit("shop::(anonymous namespace)::f", hidden), ==, DRAW_FIT_READABLE);
+    CHECK_INT(fit("shop::(anonymous namespace)::f(int)", "shop::(anonymous namespace)::f(long)"),
+              ==, DRAW_FIT_NONE);
+    CHECK_INT(fit("shop::list<int>::operator()", "shop::list<int>::operator()(int, int)"), ==,
+              DRAW_FIT_READABLE);
 }
