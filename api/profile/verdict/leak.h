@@ -10,11 +10,11 @@
  *
  * A step is the growth from one block to the next. Steps in which processes began or ended do not
  * count. The load's part is estimated by least squares of the sum of the steps on time and CPU
- * time, and is taken away. The time may have one bend: growth that begins, or that ends. The test is
- * Student's t of the mean step. Values that only vary come back, so their steps cancel each other
- * and nothing is found. The test is made for all blocks, for the last three quarters and for the
- * last half, because a leak may begin with a new version. It is also made for the first third and
- * the first two thirds, because a cache may be full since then. Thread safety: any thread. */
+ * time, and is taken away. The time may have one bend: growth that begins, or that ends. The test
+ * is Student's t of the mean step. Values that only vary come back, so their steps cancel each
+ * other and nothing is found. The test is made for all blocks, for the last three quarters and for
+ * the last half, because a leak may begin with a new version. It is also made for the first third
+ * and the first two thirds, because a cache may be full since then. Thread safety: any thread. */
 #ifndef SONDE_API_PROFILE_VERDICT_LEAK_H
 #define SONDE_API_PROFILE_VERDICT_LEAK_H
 
