@@ -476,8 +476,7 @@ def main():
     parser.add_argument("--began", metavar="FILE", help="captures write the time to FILE when they begin, and FILE.end is written when one is to end")
     options = parser.parse_args()
     messages, history = load_messages(options.proto)
-    service = Service(messages, *([name for name in names.split(",") if name] for names in (options.targets, options.unattached)),
-                      pids=options.pids)
+    service = Service(messages, *(list(filter(None, names.split(","))) for names in (options.targets, options.unattached)), pids=options.pids)
     service.began = options.began
     if options.user is not None:
         os.setresuid(options.user, options.user, options.user)
