@@ -83,67 +83,68 @@ static struct sonde_wait wait_of(const char *functions) {
     return wait;
 }
 
+static const struct {
+    const char *functions;
+    enum sonde_wait_kind kind;
+    enum sonde_lock_layout layout;
+    const char *function;
+} stack_rows[] = {
+    {"__lll_lock_wait;pthread_mutex_lock;shop::take_order;main", SONDE_WAIT_MUTEX,
+     SONDE_LOCK_PTHREAD_MUTEX, "shop::take_order"},
+    {"[libc.so.6]+0x8d2a0;___pthread_mutex_lock;__gthread_mutex_lock;std::mutex::lock();"
+     "std::lock_guard<std::mutex>::lock_guard(std::mutex&);shop::price(int);main",
+     SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX, "shop::price(int)"},
+    {"__lll_lock_wait_private;malloc;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "malloc"},
+    {"pthread_rwlock_rdlock;read_table", SONDE_WAIT_RWLOCK, SONDE_LOCK_PTHREAD_RWLOCK,
+     "read_table"},
+    {"__futex_abstimed_wait_common;pthread_cond_wait;void std::condition_variable::wait<f>();"
+     "pool_worker",
+     SONDE_WAIT_CONDITION, SONDE_LOCK_PTHREAD_CONDITION, "pool_worker"},
+    {"__lll_lock_wait;__pthread_mutex_cond_lock;pthread_cond_wait;pool_worker", SONDE_WAIT_MUTEX,
+     SONDE_LOCK_PTHREAD_MUTEX, "pool_worker"},
+    {"__new_sem_wait_slow64;main", SONDE_WAIT_SEMAPHORE, SONDE_LOCK_PLAIN, "main"},
+    {"std::sys::sync::mutex::futex::Mutex::lock_contended;app::serve", SONDE_WAIT_MUTEX,
+     SONDE_LOCK_PLAIN, "app::serve"},
+    {"pthread_cond_wait;WTF::ParkingLot::parkConditionallyImpl(void const*);"
+     "WTF::Lock::lockSlow();JSC::run",
+     SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_CONDITION, "JSC::run"},
+    {"sem_wait;app::semaphore_lock_slow;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "main"},
+    {"pthread_mutex_lock;pthread_cond_wait;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX,
+     "main"},
+    {"parking_lot::raw_rwlock::RawRwLock::lock_shared_slow;app::get", SONDE_WAIT_RWLOCK,
+     SONDE_LOCK_PLAIN, "app::get"},
+    {"parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow;app::put", SONDE_WAIT_RWLOCK,
+     SONDE_LOCK_PLAIN, "app::put"},
+    {"parking_lot::raw_rwlock::RawRwLock::lock_upgradable_slow;app::see", SONDE_WAIT_RWLOCK,
+     SONDE_LOCK_PLAIN, "app::see"},
+    {"parking_lot::raw_mutex::RawMutex::lock_slow;app::put", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN,
+     "app::put"},
+    {"syscall;block_slow;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
+    {"syscall;clock_slow_tick;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
+    {"syscall;flock_slow;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
+    {"syscall;block_slow_lock_slow;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "main"},
+    {"lock_slow;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "main"},
+    {"pthread_mutex_lock;std::vector<int> shop::collect<int>();main", SONDE_WAIT_MUTEX,
+     SONDE_LOCK_PTHREAD_MUTEX, "std::vector<int> shop::collect<int>()"},
+    {"pthread_mutex_lock;std::vector<int> shop::(anonymous namespace)::all<std::string>(int);f",
+     SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX,
+     "std::vector<int> shop::(anonymous namespace)::all<std::string>(int)"},
+    {"pthread_cond_clockwait;bool std::condition_variable::wait_for<long, std::ratio<1l, 1l>, "
+     "shop::wait(int)::{lambda()#1}>(std::unique_lock<std::mutex>&);shop::wait(int)",
+     SONDE_WAIT_CONDITION, SONDE_LOCK_PTHREAD_CONDITION, "shop::wait(int)"},
+    {"epoll_wait;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
+    {"[waiting for a CPU];pthread_mutex_lock;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
+    {"a;b;c;d;e;f;g;h;pthread_mutex_lock;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
+    {"", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
+};
+
 TEST(a_stack_shows_what_it_waits_for_and_who_locks) {
-    static const struct {
-        const char *functions;
-        enum sonde_wait_kind kind;
-        enum sonde_lock_layout layout;
-        const char *function;
-    } rows[] = {
-        {"__lll_lock_wait;pthread_mutex_lock;shop::take_order;main", SONDE_WAIT_MUTEX,
-         SONDE_LOCK_PTHREAD_MUTEX, "shop::take_order"},
-        {"[libc.so.6]+0x8d2a0;___pthread_mutex_lock;__gthread_mutex_lock;std::mutex::lock();"
-         "std::lock_guard<std::mutex>::lock_guard(std::mutex&);shop::price(int);main",
-         SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX, "shop::price(int)"},
-        {"__lll_lock_wait_private;malloc;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "malloc"},
-        {"pthread_rwlock_rdlock;read_table", SONDE_WAIT_RWLOCK, SONDE_LOCK_PTHREAD_RWLOCK,
-         "read_table"},
-        {"__futex_abstimed_wait_common;pthread_cond_wait;void std::condition_variable::wait<f>();"
-         "pool_worker",
-         SONDE_WAIT_CONDITION, SONDE_LOCK_PTHREAD_CONDITION, "pool_worker"},
-        {"__lll_lock_wait;__pthread_mutex_cond_lock;pthread_cond_wait;pool_worker",
-         SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX, "pool_worker"},
-        {"__new_sem_wait_slow64;main", SONDE_WAIT_SEMAPHORE, SONDE_LOCK_PLAIN, "main"},
-        {"std::sys::sync::mutex::futex::Mutex::lock_contended;app::serve", SONDE_WAIT_MUTEX,
-         SONDE_LOCK_PLAIN, "app::serve"},
-        {"pthread_cond_wait;WTF::ParkingLot::parkConditionallyImpl(void const*);"
-         "WTF::Lock::lockSlow();JSC::run",
-         SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_CONDITION, "JSC::run"},
-        {"sem_wait;app::semaphore_lock_slow;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "main"},
-        {"pthread_mutex_lock;pthread_cond_wait;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX,
-         "main"},
-        {"parking_lot::raw_rwlock::RawRwLock::lock_shared_slow;app::get", SONDE_WAIT_RWLOCK,
-         SONDE_LOCK_PLAIN, "app::get"},
-        {"parking_lot::raw_rwlock::RawRwLock::lock_exclusive_slow;app::put", SONDE_WAIT_RWLOCK,
-         SONDE_LOCK_PLAIN, "app::put"},
-        {"parking_lot::raw_rwlock::RawRwLock::lock_upgradable_slow;app::see", SONDE_WAIT_RWLOCK,
-         SONDE_LOCK_PLAIN, "app::see"},
-        {"parking_lot::raw_mutex::RawMutex::lock_slow;app::put", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN,
-         "app::put"},
-        {"syscall;block_slow;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
-        {"syscall;clock_slow_tick;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
-        {"syscall;flock_slow;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
-        {"syscall;block_slow_lock_slow;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "main"},
-        {"lock_slow;main", SONDE_WAIT_MUTEX, SONDE_LOCK_PLAIN, "main"},
-        {"pthread_mutex_lock;std::vector<int> shop::collect<int>();main", SONDE_WAIT_MUTEX,
-         SONDE_LOCK_PTHREAD_MUTEX, "std::vector<int> shop::collect<int>()"},
-        {"pthread_mutex_lock;std::vector<int> shop::(anonymous namespace)::all<std::string>(int);f",
-         SONDE_WAIT_MUTEX, SONDE_LOCK_PTHREAD_MUTEX,
-         "std::vector<int> shop::(anonymous namespace)::all<std::string>(int)"},
-        {"pthread_cond_clockwait;bool std::condition_variable::wait_for<long, std::ratio<1l, 1l>, "
-         "shop::wait(int)::{lambda()#1}>(std::unique_lock<std::mutex>&);shop::wait(int)",
-         SONDE_WAIT_CONDITION, SONDE_LOCK_PTHREAD_CONDITION, "shop::wait(int)"},
-        {"epoll_wait;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
-        {"[waiting for a CPU];pthread_mutex_lock;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
-        {"a;b;c;d;e;f;g;h;pthread_mutex_lock;main", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
-        {"", SONDE_WAIT_OTHER, SONDE_LOCK_PLAIN, ""},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct sonde_wait wait = wait_of(rows[i].functions);
-        printf("  %s\n", rows[i].functions);
-        CHECK_INT(wait.kind, ==, rows[i].kind);
-        CHECK_INT(wait.layout, ==, rows[i].layout);
-        CHECK_STR(wait.function, rows[i].function);
+    for (size_t i = 0; i < sizeof stack_rows / sizeof *stack_rows; i++) {
+        struct sonde_wait wait = wait_of(stack_rows[i].functions);
+        printf("  %s\n", stack_rows[i].functions);
+        CHECK_INT(wait.kind, ==, stack_rows[i].kind);
+        CHECK_INT(wait.layout, ==, stack_rows[i].layout);
+        CHECK_STR(wait.function, stack_rows[i].function);
     }
 }
 

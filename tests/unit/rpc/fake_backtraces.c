@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fake engine's three threads: two share a stack, one of them waits for a lock with a long name,
- * and the other has an odd name; the third could not be walked. */
+ * The fake engine's three threads: two share a stack, one of them waits for a lock with a long
+ * name, and the other has an odd name; the third could not be walked. */
 #include "service/engine/backtraces/backtraces.h"
 #include "tests/unit/rpc/fake_engine.h"
 

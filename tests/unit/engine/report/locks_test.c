@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The labels "lock" and "lock_owner" of a report without symbols, whose frames have fixed texts, and
- * of one with this program's. */
+ * The labels "lock" and "lock_owner" of a report without symbols, whose frames have fixed texts,
+ * and of one with this program's. */
 #include "service/engine/report/report.h"
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/fixture.h"
