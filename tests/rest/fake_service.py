@@ -169,8 +169,7 @@ class Service:
     def send(self, target, rendering, what, duration_ms=0, capture=None, keep_error=""):
         body = fake_bodies.draw(self.m, target, rendering, what)
         start = self.m.ResultStart(size_bytes=len(body), samples=0 if target.name == "idle" else 7,
-                                   dropped=0 if target.name == "whole" else 1, duration_ms=duration_ms,
-                                   budget_note="1 %: 50 Hz" if " locks" in what and target.name != "whole" else "",
+                                   dropped=int(target.name != "whole"), duration_ms=duration_ms, budget_note="1 %: 50 Hz" if " locks" in what and target.name != "whole" else "",
                                    keep_error=keep_error, clock="perf-cpu", clock_note="for\r\nall: \xe9")
         if capture:
             start.capture_id = capture.id

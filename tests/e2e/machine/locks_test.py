@@ -146,7 +146,7 @@ def test_profiles_have_locks_and_owners_as_labels():
     contended.process.stdin.flush()
     by_cli, by_rest = os.path.join(FOLDER, "cli.pb.gz"), os.path.join(FOLDER, "rest.pb.gz")
     sonde("record", str(contended.pid), "--service", users.RPC, "-d", "0.5", "--mode", "off-cpu", "--locks", "-o", by_cli)
-    url = f"http://{address}/t/{contended.pid}/debug/pprof/profile?seconds=0.5&mode=off-cpu&locks=1"
+    url = f"http://{address}/t/{contended.pid}/debug/pprof/profile?seconds=1&mode=off-cpu&locks=1&output=proto"
     subprocess.run(["curl", "-fsS", "-o", by_rest, url], check=True, timeout=60)
     contended.process.kill()
     contended.stop()
