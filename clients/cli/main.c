@@ -13,7 +13,7 @@
 static int print_help(FILE *out) {
     size_t count;
     const struct verb *const *verbs = verbs_table(&count);
-    fputs("usage: sonde VERB [TARGET] [options]\n"
+    fputs("usage: sonde VERB [TARGET] [options], sonde VERB --help, sonde --version\n"
           "\n"
           "Shows where a running native server spends CPU time, where it waits and what holds its "
           "memory.\n"
@@ -24,7 +24,6 @@ static int print_help(FILE *out) {
     for (size_t i = 0; i < count; i++)
         fprintf(out, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
     fputs("\n"
-          "`sonde VERB --help` lists the options of a verb; `sonde --version` prints the version.\n"
           "Exit status: 0 success, 1 failure, 2 usage error, 3 service unreachable, 4 refused.\n"
           "`run` and `record --` exit with the status of the command (125 to 127: not started).\n"
           "\n"

@@ -16,8 +16,8 @@ from tests.cli import check
 
 SONDE = os.path.abspath("clients/cli/sonde")
 FOLDER = check.short_folder()
-VERBS = ("run", "record", "top", "draw", "diff", "gate", "live", "heap", "growth", "threads", "locks", "captures", "history", "fleet", "annotate", "symbol",
-         "targets", "events", "doctor", "mcp")
+VERBS = ("run", "record", "top", "draw", "diff", "gate", "live", "heap", "growth", "leaks", "threads", "locks", "captures", "history", "fleet",
+         "annotate", "symbol", "targets", "events", "doctor", "mcp")
 
 
 def sonde(*words, **env):

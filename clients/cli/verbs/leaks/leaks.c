@@ -213,6 +213,7 @@ static const struct sonde_options options = {
              "heap was sampled. In the first hours, memory that replaces older memory grows.",
     .examples = "  sonde leaks shop\n"
                 "  sonde leaks shop --from -7d --json\n"
+                "  sonde leaks shop --from 08:00 --until 12:00\n"
                 "  sonde leaks shop --selector \"version = '1.5'\"\n",
     .table = table,
     .count = COUNT_OF(table),
