@@ -162,13 +162,15 @@ static void select_windows(struct tracing *tracing, Sonde__V1__Selection *select
     const struct body *body = &tracing->body;
     bool is_total = strcmp(body->app_service, HOST_VIEW) == 0;
     bool is_on_cpu = strcmp(body->event, sonde_events[SONDE_ON_CPU].name) == 0;
-    tracing->is_void = strcmp(body->language, "eBPF") != 0 || (is_total && !is_on_cpu);
+    int64_t from = clamp(body->time_start), until = clamp(body->time_end) + 1;
+    tracing->is_void = strcmp(body->language, "eBPF") != 0 || body->time_start > body->time_end ||
+                       (is_total && !is_on_cpu);
     selection->host_totals = is_total && !tracing->is_void;
     selection->service = (char *)(uintptr_t)(selection->host_totals ? "" : body->app_service);
     selection->event = (char *)(uintptr_t)(tracing->is_void ? SONDE_NO_EVENT : body->event);
     selection->selector = (char *)(uintptr_t)body->tag_filter;
-    selection->from_unix_ns = clamp(body->time_start) * HISTORY_NS_PER_S;
-    selection->until_unix_ns = (clamp(body->time_end) + 1) * HISTORY_NS_PER_S;
+    selection->from_unix_ns = (from < until ? from : until) * HISTORY_NS_PER_S;
+    selection->until_unix_ns = (from < until ? until : from) * HISTORY_NS_PER_S;
 }
 
 static sonde_err read_shape(const char *shape, int *format, struct sonde_diag *diag) {
@@ -330,8 +332,6 @@ static sonde_err read_body(const struct request_context *context, struct body *b
                            struct sonde_arena *arena, int *format, struct sonde_diag *diag) {
     sonde_err err = json_fields_read(http_request_body(context->request), fields,
                                      sizeof fields / sizeof fields[0], arena, body, diag);
-    if (!err && body->time_start > body->time_end)
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "time_start must not be after time_end");
     return err ? err : read_shape(body->result_shape, format, diag);
 }
 
